@@ -15,6 +15,7 @@ mod money;
 mod new_files;
 pub mod percent;
 mod process;
+pub mod process_tree;
 mod rate;
 mod report;
 mod rng;

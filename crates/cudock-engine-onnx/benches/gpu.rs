@@ -18,7 +18,9 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, Provider, serve_child, warm_up};
+use cudock_engine::{
+    Engine, EngineSettings, IsolatedEngine, Lane, Provider, own_engine, serve_child, warm_up,
+};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::{Signature, elements};
 use cudock_testkit::onnx;
@@ -28,8 +30,10 @@ const ROWS: [usize; 5] = [1, 8, 32, 128, 256];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if arguments.first().map(String::as_str) == Some("engine") {
-        return serve_child(|settings| Ok(Box::new(OnnxEngine::load(&settings)?)));
+    match arguments.first().map(String::as_str) {
+        Some("owner") => return own_engine(std::env::args_os().skip(2)).into(),
+        Some("engine") => return serve_child(|settings| Ok(Box::new(OnnxEngine::load(&settings)?))),
+        _ => {}
     }
     let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME").map(PathBuf::from) else {
         eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
@@ -76,10 +80,16 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn measure(name: &str, settings: &EngineSettings<OnnxSettings>, time: Duration) {
+/// This program in another role.
+fn command(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.arg("engine");
-    let mut engine = match IsolatedEngine::start(settings, command, LIMIT, None) {
+    command.arg(role);
+    command
+}
+
+fn measure(name: &str, settings: &EngineSettings<OnnxSettings>, time: Duration) {
+    let mut engine = match IsolatedEngine::start(settings, command("owner"), &command("engine"), LIMIT, None)
+    {
         Ok(engine) => engine,
         Err(error) => return println!("{name:<16} {error}"),
     };

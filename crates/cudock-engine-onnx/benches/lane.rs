@@ -15,7 +15,7 @@
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, serve_child};
+use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, own_engine, serve_child};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings, environment};
 use cudock_testkit::onnx;
 use ort::session::Session;
@@ -26,8 +26,10 @@ const SLICES: usize = 15;
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("engine") {
-        return serve_child(|settings| Ok(Box::new(OnnxEngine::load(&settings)?)));
+    match std::env::args().nth(1).as_deref() {
+        Some("owner") => return own_engine(std::env::args_os().skip(2)).into(),
+        Some("engine") => return serve_child(|settings| Ok(Box::new(OnnxEngine::load(&settings)?))),
+        _ => {}
     }
     let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME") else {
         eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
@@ -47,12 +49,20 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// This program in another role.
+fn command(role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg(role);
+    command
+}
+
 fn measure(name: &str, settings: &EngineSettings<OnnxSettings>, width: usize) {
     let mut local = OnnxEngine::load(settings).unwrap();
     let mut local = local.take_lanes().remove(0);
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.arg("engine");
-    let mut isolated = IsolatedEngine::start(settings, command, LIMIT, None).unwrap().take_lanes().remove(0);
+    let mut isolated = IsolatedEngine::start(settings, command("owner"), &command("engine"), LIMIT, None)
+        .unwrap()
+        .take_lanes()
+        .remove(0);
     let mut session = bare_session(settings);
     for rows in [1, 8, 32, 64] {
         let input: Vec<f32> =

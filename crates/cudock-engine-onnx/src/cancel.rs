@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use cudock_base::lock;
 use ort::session::RunOptions;
 
-/// Cancels batches of one lane from another thread. Batches are numbered from one, on both sides of the lane's socket.
+/// Cancels batches of one lane, by their growing numbers, from another thread.
 #[derive(Clone, Default)]
 pub(crate) struct Canceler {
     state: Arc<Mutex<CancelState>>,
@@ -29,8 +29,8 @@ impl CancelState {
 }
 
 impl Canceler {
-    pub(crate) fn next_batch(&self) {
-        lock(&self.state).batch += 1;
+    pub(crate) fn begin(&self, batch: u64) {
+        lock(&self.state).batch = batch;
     }
 
     /// Cancels a batch: now if it runs, or as soon as it starts. A finished batch is ignored.

@@ -277,8 +277,8 @@ impl SharedLane for Runner {
         Ok(())
     }
 
-    fn run_batch(&mut self) -> Result<&[Extent], EngineError> {
-        self.canceler.next_batch();
+    fn run_batch(&mut self, batch: u64) -> Result<&[Extent], EngineError> {
+        self.canceler.begin(batch);
         let result = match self.attempt() {
             Err(EngineError::Failed(text))
                 if is_about_output_shapes(&text) && self.has_known_shape.contains(&true) =>
@@ -313,7 +313,8 @@ impl Lane for Runner {
         _limit: Duration,
         _is_wanted: &dyn Fn() -> bool,
     ) -> Result<Vec<OutputView<'_>>, EngineError> {
-        self.run_batch()?;
+        // Nobody cancels these.
+        self.run_batch(1)?;
         self.memory.output_views()
     }
 }

@@ -1,6 +1,6 @@
 //! ONNX Runtime in a process of its own: the results are those in this process.
 //!
-//! The test is its own engine: with the argument `engine` it runs one, as `cudock engine` does.
+//! The test is its own engine: with the argument `engine` it runs one, as `cudock engine` does, and with `owner` it owns one.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,15 +15,19 @@ mod support;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use cudock_engine::{Engine, EngineError, EngineSettings, IsolatedEngine, Lane, Provider, serve_child};
+use cudock_engine::{
+    Engine, EngineError, EngineSettings, IsolatedEngine, Lane, Provider, own_engine, serve_child,
+};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::DType;
 use cudock_testkit::{onnx, require_onnxruntime};
 use support::{LONG, Plain, floats, integers, noise, run, settings, strings};
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("engine") {
-        return serve_child(|settings| Ok(Box::new(OnnxEngine::load(&settings)?)));
+    match std::env::args().nth(1).as_deref() {
+        Some("owner") => return own_engine(std::env::args_os().skip(2)).into(),
+        Some("engine") => return serve_child(|settings| Ok(Box::new(OnnxEngine::load(&settings)?))),
+        _ => {}
     }
     let Some(library) = require_onnxruntime() else { return ExitCode::SUCCESS };
     cudock_testkit::run_tests(&[
@@ -44,9 +48,10 @@ struct Started {
     directory: tempfile::TempDir,
 }
 
-fn engine_command() -> Command {
+/// This program in another role.
+fn command(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.arg("engine");
+    command.arg(role);
     command
 }
 
@@ -58,7 +63,7 @@ fn start_with(
     let directory = tempfile::tempdir().unwrap();
     let mut settings = settings(library, directory.path(), model);
     change(&mut settings);
-    let mut engine = IsolatedEngine::start(&settings, engine_command(), LONG, None)?;
+    let mut engine = IsolatedEngine::start(&settings, command("owner"), &command("engine"), LONG, None)?;
     let lanes = engine.take_lanes();
     Ok(Started { engine, lanes, directory })
 }

@@ -31,9 +31,11 @@ struct WorkerSettings {
     modules: BTreeMap<&'static str, &'static str>,
 }
 
-/// Starts a worker and makes it load the model within the limit. What it prints goes to `output`.
+/// Starts a worker by `owner`, as [`IsolatedEngine::start`] does, and makes it load the model within the limit. What it
+/// prints goes to `output`.
 pub fn start(
     settings: &EngineSettings<PythonSettings>,
+    owner: Command,
     limit: Duration,
     output: Option<&OutputSink>,
 ) -> Result<IsolatedEngine, EngineError> {
@@ -57,7 +59,7 @@ pub fn start(
         worker: WORKER,
         modules: MODULES.into_iter().collect(),
     };
-    IsolatedEngine::start(&settings.clone().with_kind(worker), command, limit, output)
+    IsolatedEngine::start(&settings.clone().with_kind(worker), owner, &command, limit, output)
 }
 
 const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 from cudock_lane import view
 from cudock_signature import BatchError, Spec, arrange, find_outputs, named_outputs
+from cudock_worker import in_this_process
 
 
 def array_of(value, spec=None):
@@ -57,7 +58,7 @@ class ArrayModel:
     """A function of arrays. It runs one batch at a time: most such code is not written for several threads."""
 
     def __init__(self, call, inputs, outputs, engine=None):
-        self.call, self.inputs, self.engine = call, inputs, engine
+        self.call, self.inputs, self.engine = in_this_process(call), inputs, engine
         self.lock = threading.Lock()
         self.dtypes = [None if spec.dtype == "string" else numpy_dtype(spec.dtype) for spec in inputs]
         self.outputs = outputs or find_outputs(inputs, self.probe)
@@ -102,7 +103,7 @@ class JsonModel:
     """A function of a list of rows, each decoded from JSON, that returns a list of results."""
 
     def __init__(self, call, row_type):
-        self.call, self.engine = call, None
+        self.call, self.engine = in_this_process(call), None
         self.row_type = row_type if dataclasses.is_dataclass(row_type) else None
         self.inputs = self.outputs = [Spec("json", "string", (None,), json=True)]
         self.lock = threading.Lock()

@@ -11,9 +11,9 @@ import numpy as np
 from cudock_signature import BatchError, are_batched
 from cudock_worker import describe, end_now
 
-# Kinds of replies, and the longest packet and error message in bytes, as in wire.rs.
+# Kinds of replies, and the most bytes of a packet, of the number of its batch, and of an error message, as in wire.rs.
 DONE, FAILED, BROKEN, OUT_OF_MEMORY = range(4)
-PACKET, TEXT = 200 << 10, 16 << 10
+PACKET, NUMBER, TEXT = 200 << 10, 8, 16 << 10
 # Sizes of shared memory are multiples of this.
 STEP = 64 << 10
 # Most batch shapes for which a lane keeps what it prepared.
@@ -85,8 +85,9 @@ class Lane:
                 length = self.socket.recv_into(packet)
                 if not length:
                     return
-                reply = self.reply(bytes(memoryview(packet)[:length]))
-                self.socket.send(reply)
+                batch = bytes(memoryview(packet)[:NUMBER])
+                reply = self.reply(bytes(memoryview(packet)[NUMBER:length]))
+                self.socket.send(batch + reply)
             except ConnectionError:
                 return
             if reply[0] == BROKEN:

@@ -45,7 +45,7 @@ class Loader:
         return self.torch_file(suffix)
 
     def ready(self, model):
-        """The reply that describes the model and its device."""
+        """The signature of the model, and its device."""
         torch = sys.modules.get("torch")
         gpu_name = self.gpu_name
         # A class that takes arrays may use the GPU, too.
@@ -62,7 +62,7 @@ class Loader:
                   "gpu": self.settings["gpu"] if gpu_name else None, "skipped_providers": self.skipped,
                   "notes": self.notes + getattr(model, "notes", []),
                   "engine": ", ".join(filter(None, [f"Python {platform.python_version()}", model.engine]))}
-        return {"Ready": {"signature": signature, "device": device}}
+        return {"signature": signature, "device": device}
 
     # Python classes
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from cudock_lane import STEP, view
 from cudock_signature import Spec, arrange, find_outputs, named_outputs
-from cudock_worker import LoadError, describe
+from cudock_worker import LoadError, describe, in_this_process
 
 # Most CUDA graphs of a lane.
 MAX_GRAPHS = 64
@@ -64,7 +64,7 @@ class TorchModel:
     """A function of tensors."""
 
     def __init__(self, call, inputs, outputs, options):
-        self.call, self.inputs, self.options = call, inputs, options
+        self.call, self.inputs, self.options = in_this_process(call), inputs, options
         self.engine = f"PyTorch {torch.__version__}"
         self.notes = []
         strings = [spec.name for spec in inputs if spec.dtype == "string"]

@@ -77,8 +77,27 @@ def receive_descriptors(control, count):
 
 
 def end_now():
-    """Kills this process and those it started, without cleanup, which may wait for a GPU that does not respond."""
-    os.killpg(0, signal.SIGKILL)
+    """Kills this process without cleanup, which may wait for a GPU that does not respond."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_this_process(function):
+    """The function, but a process that it forks ends where the function ends. It is a copy of this one, with its sockets and
+    the memory of its tensors, and must not answer for it."""
+    process = os.getpid()
+
+    def run(*values):
+        try:
+            return function(*values)
+        except BaseException as error:
+            if os.getpid() != process:
+                traceback.print_exception(type(error), error, error.__traceback__)
+            raise
+        finally:
+            if os.getpid() != process:
+                os._exit(0)
+
+    return run
 
 
 def follow_control(control, counts, opened):
@@ -99,7 +118,7 @@ def load(settings):
         from cudock_loader import Loader
         loader = Loader(settings)
         model = loader.load()
-        return model, loader.ready(model)
+        return model, {"Ready": {"process": os.getpid(), **loader.ready(model)}}
     except BaseException as error:
         if isinstance(error, LoadError):
             return None, {"Load": {"reason": str(error)}}
@@ -123,7 +142,7 @@ def main(settings):
     watcher = threading.Thread(target=follow_control, args=(control, counts, opened), name="control", daemon=True)
     watcher.start()
     sys.meta_path.insert(0, SourceFinder(settings["kind"].pop("modules")))
-    model, reply = load(settings)
+    model, reply = in_this_process(load)(settings)
     if model is None:
         send_message(control, reply)
         os._exit(1)

@@ -29,13 +29,13 @@ const DESCRIPTORS: usize = 64;
 /// The engine process's reply after loading the model.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum LoadReply {
-    Ready { signature: Signature, device: Box<DeviceInfo> },
+    Ready { process: u32, signature: Signature, device: Box<DeviceInfo> },
     Library { library: PathBuf, reason: String },
     Load { reason: String },
     NoGpu { reason: String },
 }
 
-/// A request on the control stream to cancel a batch, by the number that both sides count.
+/// A request on the control stream to cancel a batch.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct CancelRequest {
     pub(crate) lane: usize,

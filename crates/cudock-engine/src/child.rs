@@ -88,7 +88,10 @@ fn report_load(
     let (reply, engine) = match loaded {
         Ok(engine) => {
             let (signature, device) = (engine.signature().clone(), engine.device().clone());
-            (LoadReply::Ready { signature, device: Box::new(device) }, Some(engine))
+            (
+                LoadReply::Ready { process: std::process::id(), signature, device: Box::new(device) },
+                Some(engine),
+            )
         }
         Err(EngineError::Library { library, reason }) => (LoadReply::Library { library, reason }, None),
         Err(EngineError::Load { reason, .. }) => (LoadReply::Load { reason }, None),
@@ -104,12 +107,15 @@ fn report_load(
 fn serve_lane(packets: &mut PacketSocket, lane: &mut dyn SharedLane, inputs: usize) {
     let mut request = vec![0; PACKET];
     let mut reply = Vec::new();
+    let mut inputs = vec![Extent::default(); inputs];
     while let Ok(length @ 1..) = packets.receive(&mut request, None) {
-        let result = run(lane, request.get(..length).unwrap_or_default(), inputs);
+        let packet = request.get(..length).unwrap_or_default();
+        let Ok(batch) = read_request(packet, &mut inputs) else { break };
+        let result = run(lane, batch, &inputs);
         let is_broken = matches!(result, Err(EngineError::Died(_)));
         match result {
-            Ok(results) => write_extents(&mut reply, results),
-            Err(error) => write_failure(&mut reply, &error),
+            Ok(results) => write_extents(&mut reply, batch, results),
+            Err(error) => write_failure(&mut reply, batch, &error),
         }
         if packets.send(&reply).is_err() {
             break;
@@ -122,15 +128,13 @@ fn serve_lane(packets: &mut PacketSocket, lane: &mut dyn SharedLane, inputs: usi
 
 fn run<'lane>(
     lane: &'lane mut dyn SharedLane,
-    request: &[u8],
-    inputs: usize,
+    batch: u64,
+    inputs: &[Extent],
 ) -> Result<&'lane [Extent], EngineError> {
-    let mut batch = vec![Extent::default(); inputs];
-    read_request(request, &mut batch).map_err(|invalid| EngineError::Failed(invalid.to_string()))?;
-    for (index, extent) in batch.iter().enumerate() {
+    for (index, extent) in inputs.iter().enumerate() {
         lane.accept(index, &extent.shape, extent.bytes)?;
     }
-    lane.run_batch()
+    lane.run_batch(batch)
 }
 
 /// Kills this process without the library's cleanup, which may wait for a GPU that does not respond.

@@ -101,6 +101,9 @@ pub enum EngineError {
     /// The engine process has exited; all its lanes are unusable.
     #[error("the engine died ({0})")]
     Died(String),
+    /// The same, by a signal that others send, as the kernel does when memory is out: no fault of the batch.
+    #[error("the engine died ({0})")]
+    Killed(String),
     /// The engine timed out and was killed; all its lanes are unusable.
     #[error("the engine timed out after {} ms and was killed", .0.as_millis())]
     TimedOut(Duration),
@@ -117,7 +120,7 @@ pub enum EngineError {
 impl EngineError {
     /// Whether the engine must be restarted.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Self::Died(_) | Self::TimedOut(_))
+        matches!(self, Self::Died(_) | Self::Killed(_) | Self::TimedOut(_))
     }
 }
 
@@ -184,8 +187,8 @@ pub trait SharedLane: Send {
     /// Accepts an input of the next batch that the server has written to its memory.
     fn accept(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<(), EngineError>;
 
-    /// Runs the batch; returns the extents of the outputs.
-    fn run_batch(&mut self) -> Result<&[Extent], EngineError>;
+    /// Runs the batch with that number; returns the extents of the outputs.
+    fn run_batch(&mut self, batch: u64) -> Result<&[Extent], EngineError>;
 
     /// Returns a function that cancels batches from another thread; an engine that cannot cancel runs them to their end.
     fn canceler(&self) -> CancelBatch {
@@ -193,7 +196,7 @@ pub trait SharedLane: Send {
     }
 }
 
-/// Cancels a batch of a lane. Batches are numbered from one; one that has finished is ignored.
+/// Cancels the batch of a lane with that number, which grows from batch to batch. One that has finished is ignored.
 pub type CancelBatch = Box<dyn Fn(u64) + Send>;
 
 /// Checks whether an engine process has exited. Needs no file descriptor and no `/proc`, so that a server short of

@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::channel::{
     CancelRequest, LoadReply, PacketSocket, receive_message, send_descriptors, send_message,
 };
-use crate::output::{OutputSink, read_output};
-use crate::process::EngineProcess;
+use crate::output::OutputSink;
+use crate::process::{EngineMark, EngineProcess};
 use crate::wire::{BatchReply, PACKET, read_reply, write_extents};
 use crate::{DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, LaneMemory, OutputView};
 
@@ -29,6 +29,8 @@ const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A model in a process of its own: whatever the engine's library does, this process survives.
 pub struct IsolatedEngine {
+    /// The id that the engine has given for itself.
+    id: u32,
     process: Arc<EngineProcess>,
     signature: Arc<Signature>,
     device: DeviceInfo,
@@ -36,20 +38,25 @@ pub struct IsolatedEngine {
 }
 
 impl IsolatedEngine {
-    /// Starts `command`, which must call [`crate::serve_child`], and makes it load the model within the limit.
+    /// Starts `engine`, which must call [`crate::serve_child`], by `owner`, which must call [`crate::own_engine`], and makes
+    /// it load the model within the limit.
     ///
-    /// The command's standard input becomes the control stream. What it prints goes to `output`; without one, its
-    /// standard output is closed and its standard error is that of this process. It gets a process group of its own, so
-    /// that Ctrl-C at the terminal reaches only the server.
+    /// The engine's standard input becomes the control stream. What it prints goes to `output`; without one, its
+    /// standard output is closed and its standard error is that of this process. Its process group is not that of this
+    /// process, so that Ctrl-C at the terminal reaches only the server.
     pub fn start<Kind: Serialize>(
         settings: &EngineSettings<Kind>,
-        mut command: Command,
+        owner: Command,
+        engine: &Command,
         limit: Duration,
         output: Option<&OutputSink>,
     ) -> Result<Self, EngineError> {
         let load_error = |reason: String| EngineError::Load { model: settings.model.clone(), reason };
         let start_error = |error: io::Error| load_error(format!("cannot start the engine process: {error}"));
         let (mut control, theirs) = UnixStream::pair().map_err(start_error)?;
+        let mut command = owned(owner, engine);
+        let mark = EngineMark::new();
+        mark.put(&mut command);
         command.stdin(Stdio::from(OwnedFd::from(theirs))).process_group(0);
         match output {
             Some(_) => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
@@ -58,15 +65,17 @@ impl IsolatedEngine {
         if let Some(path) = library_path(&settings.library_path) {
             command.env(LIBRARY_PATH, path);
         }
-        let mut child = command.spawn().map_err(start_error)?;
+        let ours = control.try_clone().map_err(start_error)?;
+        let mut process = EngineProcess::new(command.spawn().map_err(start_error)?, ours, mark);
+        // Its end of the control stream.
         drop(command);
-        let reading = output.map_or(Ok(()), |sink| read_output(&mut child, sink));
-        let process = EngineProcess::new(child, control.try_clone().map_err(start_error)?);
-        reading.map_err(start_error)?;
+        if let Some(sink) = output {
+            process.read_output(sink).map_err(start_error)?;
+        }
         control.set_read_timeout(Some(limit.max(Duration::from_millis(1)))).map_err(start_error)?;
         let reply = send_message(&mut control, settings).and_then(|()| receive_message(&mut control));
-        let (signature, device) = match reply {
-            Ok(LoadReply::Ready { signature, device }) => (Arc::new(signature), *device),
+        let (id, signature, device) = match reply {
+            Ok(LoadReply::Ready { process, signature, device }) => (process, Arc::new(signature), *device),
             Ok(LoadReply::Load { reason }) => return Err(load_error(reason)),
             Ok(LoadReply::NoGpu { reason }) => return Err(EngineError::NoGpu(reason)),
             Ok(LoadReply::Library { library, reason }) => {
@@ -77,7 +86,7 @@ impl IsolatedEngine {
                 return Err(load_error(format!("timed out after {} s", limit.as_secs_f32())));
             }
             Err(_) => {
-                let reason = process.wait_for_exit();
+                let reason = process.wait_for_exit().text;
                 return Err(load_error(format!("the engine died while loading ({reason})")));
             }
         };
@@ -87,7 +96,7 @@ impl IsolatedEngine {
             .map(|number| IsolatedLane::open(number, &process, &signature, &control, is_gpu))
             .collect::<io::Result<_>>()
             .map_err(start_error)?;
-        Ok(Self { process, signature, device, lanes })
+        Ok(Self { id, process, signature, device, lanes })
     }
 }
 
@@ -105,13 +114,25 @@ impl Engine for IsolatedEngine {
     }
 
     fn process(&self) -> Option<u32> {
-        Some(self.process.id)
+        Some(self.id)
     }
 
     fn exit_check(&self) -> Option<ExitCheck> {
         let process = Arc::clone(&self.process);
         Some(Box::new(move || process.has_exited()))
     }
+}
+
+/// The command of the owner, with the engine's program, arguments and variables.
+fn owned(mut owner: Command, engine: &Command) -> Command {
+    owner.arg(engine.get_program()).args(engine.get_args());
+    for (name, value) in engine.get_envs() {
+        match value {
+            Some(value) => owner.env(name, value),
+            None => owner.env_remove(name),
+        };
+    }
+    owner
 }
 
 /// The library path of the engine process: the directories of the settings before those of this process.
@@ -129,7 +150,9 @@ const MAX_RETAINED: usize = 8 << 20;
 
 struct IsolatedLane {
     number: usize,
-    batches: u64,
+    /// The number of the current or last batch. Its reply has it, too: an engine that replies twice, or a copy of it that a
+    /// model has forked, must not answer for another batch.
+    batch: u64,
     /// Whether the device accesses the lane's memory directly; such memory must not move.
     is_gpu: bool,
     process: Arc<EngineProcess>,
@@ -153,7 +176,7 @@ impl IsolatedLane {
         send_descriptors(control, &descriptors)?;
         Ok(Self {
             number,
-            batches: 0,
+            batch: 0,
             is_gpu,
             process: Arc::clone(process),
             packets: ours,
@@ -169,19 +192,25 @@ impl IsolatedLane {
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<BatchReply, EngineError> {
         if let Some(end) = self.process.exit_reason() {
-            return Err(EngineError::Died(end));
+            return Err(end.error());
         }
-        write_extents(&mut self.request, &self.memory.batch);
+        self.batch += 1;
+        write_extents(&mut self.request, self.batch, &self.memory.batch);
         if self.packets.send(&self.request).is_err() {
-            return Err(EngineError::Died(self.process.wait_for_exit()));
+            return Err(self.process.wait_for_exit().error());
         }
-        self.batches += 1;
         match self.receive(limit, is_wanted) {
-            Ok(0) => Err(EngineError::Died(self.process.wait_for_exit())),
+            Ok(0) => Err(self.process.wait_for_exit().error()),
             Ok(length) => {
                 let packet = self.reply.get(..length).unwrap_or_default();
-                read_reply(packet, &mut self.memory.results)
-                    .map_err(|invalid| self.kill_untrusted(&invalid.to_string()))
+                match read_reply(packet, &mut self.memory.results) {
+                    Ok((batch, reply)) if batch == self.batch => Ok(reply),
+                    Ok((batch, _)) => {
+                        let expected = self.batch;
+                        Err(self.kill_untrusted(&format!("it replied to batch {batch}, not to {expected}")))
+                    }
+                    Err(invalid) => Err(self.kill_untrusted(&invalid.to_string())),
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.process.stop("it timed out and was killed");
@@ -204,7 +233,7 @@ impl IsolatedLane {
                     waited += slice;
                     if !canceled && !is_wanted() {
                         canceled = true;
-                        self.process.cancel(&CancelRequest { lane: self.number, batch: self.batches });
+                        self.process.cancel(&CancelRequest { lane: self.number, batch: self.batch });
                     }
                 }
                 received => return received,
@@ -227,9 +256,11 @@ impl IsolatedLane {
         invalid.map_or(Ok(()), |reason| Err(self.kill_untrusted(&reason)))
     }
 
-    /// Kills an engine whose reply is impossible: its memory is corrupt.
+    /// Kills an engine that is broken, or whose reply is impossible because its memory is corrupt.
     fn kill_untrusted(&self, reason: &str) -> EngineError {
-        EngineError::Died(self.process.stop(reason))
+        // However it ends now, this is why.
+        self.process.stop(reason);
+        EngineError::Died(reason.to_owned())
     }
 }
 

@@ -3,7 +3,7 @@
 //! A server must outlive its engine: GPU kernels fault, libraries crash, a graph can loop forever. So an engine runs in
 //! a process of its own ([`IsolatedEngine`] on the server's side, [`serve_child`] on the other) and shares memory with
 //! the server: tensors are written once, where the engine reads them, and a dead or hanging engine is killed and
-//! restarted.
+//! restarted. Between the two is the engine's owner ([`own_engine`]), which leaves nothing behind.
 //!
 //! A lane is the memory of one batch (inputs and outputs), and a thread that waits for a batch to run. With several
 //! lanes, one batch is filled while the engine runs another.
@@ -18,6 +18,7 @@ mod independence;
 mod isolated;
 mod lane_memory;
 mod output;
+mod owner;
 mod precision;
 mod process;
 mod test_data;
@@ -26,12 +27,13 @@ mod wire;
 
 pub use child::serve_child;
 pub use engine::{
-    CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, Provider,
-    SharedEngine, SharedLane, skip_reasons,
+    CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView,
+    Provider, SharedEngine, SharedLane, skip_reasons,
 };
 pub use independence::{RowCheck, check_rows};
 pub use isolated::IsolatedEngine;
 pub use lane_memory::{Extent, LaneMemory};
 pub use output::OutputSink;
+pub use owner::own_engine;
 pub use precision::{Difference, PrecisionReport, Sample, run_sample};
 pub use warm_up::warm_up;

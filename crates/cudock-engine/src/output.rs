@@ -3,50 +3,95 @@
 //! They are read as fast as they are written, so that the engine never waits for its log. A program that prints without
 //! end must not fill the log or memory: lines are cut, and only some of them per second are kept.
 
-use std::io::{self, Read};
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{read, retry_on_intr};
 
 /// Longest line in bytes; the rest of a longer one is dropped.
 const LINE: usize = 8 << 10;
 /// Lines of a stream that are kept within a period; the others are counted.
 const LINES: usize = 100;
 const PERIOD: Duration = Duration::from_secs(1);
+/// Most bytes that are still read when the engine is gone: more than pipes hold.
+const MAX_REST: usize = 2 << 20;
 
 /// Receives lines of a stream: `stdout` or `stderr`.
 pub type OutputSink = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
 
-/// Reads what a process prints, until it and the processes it started have closed their ends.
-pub(crate) fn read_output(child: &mut Child, sink: &OutputSink) -> io::Result<()> {
-    if let Some(pipe) = child.stdout.take() {
-        read_stream("stdout", pipe, Arc::clone(sink))?;
-    }
-    if let Some(pipe) = child.stderr.take() {
-        read_stream("stderr", pipe, Arc::clone(sink))?;
-    }
-    Ok(())
+/// The thread that reads what an engine and the processes it started print. It ends when they have closed their ends, and
+/// when this is dropped, whoever has them then.
+pub(crate) struct OutputReader {
+    /// Closed when this is dropped, which the thread sees.
+    _open: PipeWriter,
 }
 
-fn read_stream(name: &'static str, mut pipe: impl Read + Send + 'static, sink: OutputSink) -> io::Result<()> {
-    let read = move || {
-        let mut lines = LineLimiter::new(Instant::now());
-        let mut emit = |line: &str| sink(name, line);
-        let mut buffer = vec![0; 64 << 10];
-        loop {
-            match pipe.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(length) => {
-                    lines.push(buffer.get(..length).unwrap_or_default(), Instant::now(), &mut emit);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
+impl OutputReader {
+    pub(crate) fn start(child: &mut Child, sink: &OutputSink) -> io::Result<Self> {
+        let (closed, open) = io::pipe()?;
+        let pipes = [
+            ("stdout", child.stdout.take().map(OwnedFd::from)),
+            ("stderr", child.stderr.take().map(OwnedFd::from)),
+        ];
+        let streams: Vec<OutputStream> =
+            pipes.into_iter().filter_map(|(name, pipe)| Some(OutputStream::new(name, pipe?))).collect();
+        let sink = Arc::clone(sink);
+        let read = move || read_streams(streams, &closed, &sink);
+        thread::Builder::new().name("engine output".to_owned()).spawn(read)?;
+        Ok(Self { _open: open })
+    }
+}
+
+struct OutputStream {
+    name: &'static str,
+    pipe: OwnedFd,
+    lines: LineLimiter,
+}
+
+impl OutputStream {
+    fn new(name: &'static str, pipe: OwnedFd) -> Self {
+        Self { name, pipe, lines: LineLimiter::new(Instant::now()) }
+    }
+}
+
+/// Reads until all streams have ended; once `closed` has, only what is in them already.
+fn read_streams(mut streams: Vec<OutputStream>, closed: &PipeReader, sink: &OutputSink) {
+    let mut buffer = vec![0; 64 << 10];
+    let mut rest = MAX_REST;
+    while !streams.is_empty() && rest > 0 {
+        let mut fds: Vec<_> = streams.iter().map(|stream| PollFd::new(&stream.pipe, PollFlags::IN)).collect();
+        fds.push(PollFd::new(closed, PollFlags::IN));
+        if retry_on_intr(|| poll(&mut fds, None)).is_err() {
+            break;
         }
-        lines.finish(&mut emit);
-    };
-    thread::Builder::new().name(format!("engine {name}")).spawn(read).map(drop)
+        let mut ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if ready.pop() == Some(true) {
+            let Some(left) = rest.checked_sub(buffer.len()).filter(|_| ready.contains(&true)) else { break };
+            rest = left;
+        }
+        let mut ready = ready.into_iter();
+        streams.retain_mut(|stream| {
+            let OutputStream { name, pipe, lines } = stream;
+            if ready.next() != Some(true) {
+                return true;
+            }
+            let length = retry_on_intr(|| read(&*pipe, &mut buffer)).unwrap_or(0);
+            let mut emit = |line: &str| sink(name, line);
+            lines.push(buffer.get(..length).unwrap_or_default(), Instant::now(), &mut emit);
+            if length == 0 {
+                lines.finish(&mut emit);
+            }
+            length > 0
+        });
+    }
+    for OutputStream { name, mut lines, .. } in streams {
+        lines.finish(&mut |line: &str| sink(name, line));
+    }
 }
 
 /// Splits output into lines, and limits their length and number.
@@ -101,7 +146,7 @@ impl LineLimiter {
         }
     }
 
-    fn finish(mut self, emit: &mut dyn FnMut(&str)) {
+    fn finish(&mut self, emit: &mut dyn FnMut(&str)) {
         self.end_line(self.period, emit);
         self.report_dropped(emit);
     }
@@ -109,7 +154,33 @@ impl LineLimiter {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+    use std::sync::Mutex;
+
+    use cudock_testkit::client::eventually;
+
     use super::*;
+
+    #[test]
+    fn reading_ends_although_somebody_else_has_the_pipe() {
+        let mut child = Command::new("sh");
+        let script = "sleep 1000 & echo $!; echo last >&2";
+        let mut child =
+            child.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let found = Arc::clone(&lines);
+        let sink: OutputSink = Arc::new(move |_, line| found.lock().unwrap().push(line.to_owned()));
+        let reader = OutputReader::start(&mut child, &sink).unwrap();
+        drop(sink);
+        child.wait().unwrap();
+        // Whatever was printed before is read.
+        drop(reader);
+        eventually("the thread has ended", || Arc::strong_count(&lines) == 1);
+        let mut lines = Arc::into_inner(lines).unwrap().into_inner().unwrap();
+        lines.retain(|line| line != "last");
+        let sleeping: u32 = lines.concat().parse().unwrap();
+        assert!(Command::new("kill").arg(sleeping.to_string()).status().unwrap().success());
+    }
 
     /// The lines of output that arrives in parts, each so many milliseconds after the start.
     fn lines(parts: &[(u64, &[u8])]) -> Vec<String> {

@@ -1,7 +1,8 @@
 //! Packets between a lane and its engine: shapes and results, without the tensors.
 //!
-//! A request is one byte and the extents of the inputs; a reply is one byte and the extents of the outputs, or an error
-//! message. Each is one packet. The engine process runs third-party code, so its packets are parsed as untrusted input.
+//! A request is the number of the batch, one byte and the extents of the inputs; a reply is the number of the batch that it is
+//! about, one byte and the extents of the outputs, or an error message. Each is one packet. The engine process runs
+//! third-party code, so its packets are parsed as untrusted input.
 
 use crate::{EngineError, Extent};
 
@@ -9,6 +10,8 @@ use crate::{EngineError, Extent};
 pub(crate) const PACKET: usize = 200 << 10;
 /// Longest error message in bytes.
 const TEXT: usize = 16 << 10;
+/// Bytes of a number.
+const NUMBER: usize = 8;
 
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
@@ -31,17 +34,24 @@ pub(crate) enum BatchReply {
 #[error("invalid packet from the engine at byte {0}")]
 pub(crate) struct InvalidPacket(usize);
 
-/// Writes a request to run the batch with these inputs, or the reply of a finished batch with these outputs.
-pub(crate) fn write_extents(packet: &mut Vec<u8>, extents: &[Extent]) {
-    packet.clear();
-    packet.push(DONE);
+/// Writes a request to run a batch with these inputs, or the reply of a finished batch with these outputs.
+pub(crate) fn write_extents(packet: &mut Vec<u8>, batch: u64, extents: &[Extent]) {
+    begin(packet, batch, DONE);
     put_extents(packet, extents);
 }
 
-/// Parses a request; the extents of the inputs go into `inputs`.
-pub(crate) fn read_request(packet: &[u8], inputs: &mut [Extent]) -> Result<(), InvalidPacket> {
-    read_reply(packet, inputs)
-        .and_then(|reply| if reply == BatchReply::Done { Ok(()) } else { Err(InvalidPacket(0)) })
+/// Parses a request and returns the number of its batch; the extents of the inputs go into `inputs`.
+pub(crate) fn read_request(packet: &[u8], inputs: &mut [Extent]) -> Result<u64, InvalidPacket> {
+    match read_reply(packet, inputs)? {
+        (batch, BatchReply::Done) => Ok(batch),
+        _ => Err(InvalidPacket(NUMBER)),
+    }
+}
+
+fn begin(packet: &mut Vec<u8>, batch: u64, kind: u8) {
+    packet.clear();
+    packet.extend_from_slice(&batch.to_le_bytes());
+    packet.push(kind);
 }
 
 fn put_extents(packet: &mut Vec<u8>, extents: &[Extent]) {
@@ -61,7 +71,7 @@ fn read_extents(packet: &[u8], extents: &mut [Extent]) -> Result<(), InvalidPack
     for extent in extents {
         extent.bytes = number(&mut rest).ok_or_else(|| invalid_at(rest))?;
         let rank =
-            number(&mut rest).filter(|rank| *rank <= rest.len() / 8).ok_or_else(|| invalid_at(rest))?;
+            number(&mut rest).filter(|rank| *rank <= rest.len() / NUMBER).ok_or_else(|| invalid_at(rest))?;
         extent.shape.clear();
         for _ in 0..rank {
             extent.shape.push(number(&mut rest).ok_or_else(|| invalid_at(rest))?);
@@ -71,7 +81,7 @@ fn read_extents(packet: &[u8], extents: &mut [Extent]) -> Result<(), InvalidPack
 }
 
 /// Writes the reply for a failed batch.
-pub(crate) fn write_failure(packet: &mut Vec<u8>, error: &EngineError) {
+pub(crate) fn write_failure(packet: &mut Vec<u8>, batch: u64, error: &EngineError) {
     let other;
     let (kind, text) = match error {
         EngineError::Failed(text) => (FAILED, text),
@@ -82,23 +92,25 @@ pub(crate) fn write_failure(packet: &mut Vec<u8>, error: &EngineError) {
             (FAILED, &other)
         }
     };
-    packet.clear();
-    packet.push(kind);
+    begin(packet, batch, kind);
     packet.extend_from_slice(text.as_bytes().get(..TEXT).unwrap_or(text.as_bytes()));
 }
 
-/// Parses a reply; the extents of the outputs go into `outputs`.
-pub(crate) fn read_reply(packet: &[u8], outputs: &mut [Extent]) -> Result<BatchReply, InvalidPacket> {
-    let (kind, rest) = packet.split_first().ok_or(InvalidPacket(0))?;
-    match *kind {
+/// Parses a reply and the number of its batch; the extents of the outputs go into `outputs`.
+pub(crate) fn read_reply(packet: &[u8], outputs: &mut [Extent]) -> Result<(u64, BatchReply), InvalidPacket> {
+    let (batch, rest) = packet.split_first_chunk::<NUMBER>().ok_or(InvalidPacket(0))?;
+    let (kind, rest) = rest.split_first().ok_or(InvalidPacket(NUMBER))?;
+    let text = || String::from_utf8_lossy(rest).into_owned();
+    let reply = match *kind {
         DONE => read_extents(rest, outputs)
             .map(|()| BatchReply::Done)
-            .map_err(|InvalidPacket(position)| InvalidPacket(position + 1)),
-        FAILED => Ok(BatchReply::Failed(String::from_utf8_lossy(rest).into_owned())),
-        BROKEN => Ok(BatchReply::Broken(String::from_utf8_lossy(rest).into_owned())),
-        OUT_OF_MEMORY => Ok(BatchReply::OutOfMemory(String::from_utf8_lossy(rest).into_owned())),
-        _ => Err(InvalidPacket(0)),
-    }
+            .map_err(|InvalidPacket(position)| InvalidPacket(position + NUMBER + 1))?,
+        FAILED => BatchReply::Failed(text()),
+        BROKEN => BatchReply::Broken(text()),
+        OUT_OF_MEMORY => BatchReply::OutOfMemory(text()),
+        _ => return Err(InvalidPacket(NUMBER)),
+    };
+    Ok((u64::from_le_bytes(*batch), reply))
 }
 
 fn put_number(packet: &mut Vec<u8>, number: usize) {
@@ -106,7 +118,7 @@ fn put_number(packet: &mut Vec<u8>, number: usize) {
 }
 
 fn number(rest: &mut &[u8]) -> Option<usize> {
-    let (bytes, after) = rest.split_first_chunk::<8>()?;
+    let (bytes, after) = rest.split_first_chunk::<NUMBER>()?;
     *rest = after;
     usize::try_from(u64::from_le_bytes(*bytes)).ok()
 }
@@ -116,8 +128,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        BatchReply, InvalidPacket, PACKET, put_extents, read_extents, read_reply, write_extents,
-        write_failure,
+        BatchReply, InvalidPacket, PACKET, put_extents, read_extents, read_reply, read_request,
+        write_extents, write_failure,
     };
     use crate::{EngineError, Extent};
 
@@ -137,6 +149,18 @@ mod tests {
         }
 
         #[test]
+        fn requests_and_replies_have_the_number_of_their_batch(batch: u64, extents in extents()) {
+            let mut packet = Vec::new();
+            write_extents(&mut packet, batch, &extents);
+            let mut read = vec![Extent::default(); extents.len()];
+            prop_assert_eq!(read_request(&packet, &mut read), Ok(batch));
+            prop_assert_eq!(read_reply(&packet, &mut read), Ok((batch, BatchReply::Done)));
+            prop_assert_eq!(read, extents);
+            write_failure(&mut packet, batch, &EngineError::Failed("text".to_owned()));
+            prop_assert_eq!(read_reply(&packet, &mut []), Ok((batch, BatchReply::Failed("text".to_owned()))));
+        }
+
+        #[test]
         fn any_bytes_are_read_without_a_panic(packet in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut outputs = vec![Extent::default(); 3];
             let _ = read_reply(&packet, &mut outputs);
@@ -146,7 +170,7 @@ mod tests {
         #[test]
         fn a_truncated_or_longer_packet_is_invalid(extents in extents(), cut in 1_usize..8) {
             let mut packet = Vec::new();
-            write_extents(&mut packet, &extents);
+            write_extents(&mut packet, 7, &extents);
             let mut read = vec![Extent::default(); extents.len()];
             packet.push(0);
             prop_assert!(read_reply(&packet, &mut read).is_err());
@@ -165,10 +189,10 @@ mod tests {
     #[test]
     fn a_text_of_any_length_fits_into_a_packet() {
         let mut packet = Vec::new();
-        write_failure(&mut packet, &EngineError::Died("ä".repeat(PACKET)));
+        write_failure(&mut packet, 1, &EngineError::Died("ä".repeat(PACKET)));
         assert!(packet.len() < PACKET);
         let reply = read_reply(&packet, &mut []);
-        assert!(matches!(reply, Ok(BatchReply::Broken(text)) if text.starts_with('ä')));
+        assert!(matches!(reply, Ok((1, BatchReply::Broken(text))) if text.starts_with('ä')));
     }
 
     #[test]
@@ -180,8 +204,8 @@ mod tests {
             (EngineError::DeviceMemory(text()), BatchReply::OutOfMemory(text())),
         ] {
             let mut packet = Vec::new();
-            write_failure(&mut packet, &error);
-            assert_eq!(read_reply(&packet, &mut []), Ok(reply));
+            write_failure(&mut packet, 2, &error);
+            assert_eq!(read_reply(&packet, &mut []), Ok((2, reply)));
         }
     }
 }

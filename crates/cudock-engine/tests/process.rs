@@ -10,16 +10,18 @@
     reason = "a test may fail loudly"
 )]
 
-use std::process::{Command, ExitCode, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cudock_engine::{
     CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, Extent, IsolatedEngine, Lane, LaneMemory,
-    Provider, SharedEngine, SharedLane, serve_child, warm_up,
+    OutputSink, Provider, SharedEngine, SharedLane, own_engine, serve_child, warm_up,
 };
 use cudock_tensor::{DType, Signature, TensorSpec};
+use cudock_testkit::client::eventually;
 use cudock_testkit::process::{is_running, wait_until_gone};
 
 /// Far longer than any run takes on a busy machine.
@@ -33,6 +35,10 @@ const ENDLESS: f32 = -2.0;
 const BREAKING: f32 = -3.0;
 /// An input for which the device has no memory.
 const LARGE: f32 = -4.0;
+/// An input for which the engine starts processes, whose ids are the output.
+const STARTING: f32 = -5.0;
+/// An input that crashes the engine.
+const CRASHING: f32 = -6.0;
 
 /// Settings of the engine, as any second engine has its own.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
@@ -86,14 +92,13 @@ impl Engine for ScaleEngine {
 
 impl SharedEngine for ScaleEngine {
     fn open_lane(&self, _number: usize, memory: LaneMemory) -> Result<Box<dyn SharedLane>, EngineError> {
-        Ok(Box::new(ScaleLane { memory, factor: self.factor, batch: 0, canceled: Arc::default() }))
+        Ok(Box::new(ScaleLane { memory, factor: self.factor, canceled: Arc::default() }))
     }
 }
 
 struct ScaleLane {
     memory: LaneMemory,
     factor: f32,
-    batch: u64,
     canceled: Arc<AtomicU64>,
 }
 
@@ -102,8 +107,7 @@ impl SharedLane for ScaleLane {
         self.memory.follow_input(index, shape, bytes).map(drop)
     }
 
-    fn run_batch(&mut self) -> Result<&[Extent], EngineError> {
-        self.batch += 1;
+    fn run_batch(&mut self, batch: u64) -> Result<&[Extent], EngineError> {
         let values = floats(self.memory.input_mut(0));
         if values.contains(&BREAKING) {
             return Err(EngineError::Died("the device is lost".to_owned()));
@@ -114,13 +118,20 @@ impl SharedLane for ScaleLane {
         if values.contains(&LARGE) {
             return Err(EngineError::DeviceMemory("1 GiB".to_owned()));
         }
+        if values.contains(&CRASHING) {
+            std::process::abort();
+        }
         while values.contains(&ENDLESS) {
-            if self.canceled.load(Ordering::Relaxed) >= self.batch {
+            if self.canceled.load(Ordering::Relaxed) >= batch {
                 return Err(EngineError::Failed("canceled".to_owned()));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let scaled = bytes(&values.iter().map(|value| value * self.factor).collect::<Vec<_>>());
+        let scaled = if values.contains(&STARTING) {
+            bytes(&start_processes())
+        } else {
+            bytes(&values.iter().map(|value| value * self.factor).collect::<Vec<_>>())
+        };
         let shape = self.memory.batch[0].shape.clone();
         self.memory.write_output(0, shape, &scaled)?;
         Ok(&self.memory.results)
@@ -130,6 +141,20 @@ impl SharedLane for ScaleLane {
         let canceled = Arc::clone(&self.canceled);
         Box::new(move |batch| canceled.store(batch, Ordering::Relaxed))
     }
+}
+
+/// Starts a child, one in a session of its own, and a daemon, and gives their ids. They have the engine's output open.
+#[allow(clippy::zombie_processes, reason = "who ends them is what is tested")]
+fn start_processes() -> Vec<f32> {
+    let script = "sleep 1000 & echo $!
+setsid sleep 1000 & echo $!
+(setsid sh -c 'echo $$; exec sleep 1000' &)
+wait";
+    let mut shell = Command::new("sh");
+    let mut shell = shell.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+    #[allow(clippy::cast_precision_loss, reason = "process ids have at most 22 bits")]
+    lines.take(3).map(|line| line.unwrap().parse::<u32>().unwrap() as f32).collect()
 }
 
 fn floats(bytes: &[u8]) -> Vec<f32> {
@@ -142,6 +167,7 @@ fn bytes(values: &[f32]) -> Vec<u8> {
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
+        Some("owner") => return own_engine(std::env::args_os().skip(2)).into(),
         Some("engine") => return serve_child(ScaleEngine::load),
         Some("server") => return run_server(),
         _ => {}
@@ -158,6 +184,9 @@ fn main() -> ExitCode {
         ("a_broken_engine_ends", &broken),
         ("the_process_ends_with_its_engine", &ends_with_engine),
         ("the_process_ends_with_its_server", &ends_with_server),
+        ("what_a_model_has_started_ends_with_the_engine_however_it_ends", &started_end_with_engine),
+        ("what_a_model_has_started_ends_with_the_server", &started_end_with_server),
+        ("crashes_leave_no_descriptors_threads_and_processes", &nothing_is_left),
         ("the_process_ignores_signals_meant_for_the_server", &signals),
         ("lanes_run_at_once_and_do_not_mix_up", &lanes_at_once),
         ("a_thread_that_started_the_engine_may_end", &thread_ends),
@@ -173,15 +202,24 @@ fn settings(factor: f32) -> EngineSettings<ScaleSettings> {
     EngineSettings::new(std::env::current_exe().unwrap(), ScaleSettings { factor })
 }
 
-fn engine_command() -> Command {
+/// This program in another role.
+fn command(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.arg("engine");
+    command.arg(role);
     command
+}
+
+fn load(
+    settings: &EngineSettings<ScaleSettings>,
+    engine: &Command,
+    limit: Duration,
+) -> Result<IsolatedEngine, EngineError> {
+    IsolatedEngine::start(settings, command("owner"), engine, limit, None)
 }
 
 fn start(lanes: usize) -> Started {
     let settings = EngineSettings { lanes, ..settings(2.0) };
-    let mut engine = IsolatedEngine::start(&settings, engine_command(), LONG, None).unwrap();
+    let mut engine = load(&settings, &command("engine"), LONG).unwrap();
     let lanes = engine.take_lanes();
     Started { engine, lanes }
 }
@@ -208,7 +246,7 @@ fn kill(process: u32, signal: &str) {
 }
 
 fn own_settings() {
-    let mut engine = IsolatedEngine::start(&settings(3.0), engine_command(), LONG, None).unwrap();
+    let mut engine = load(&settings(3.0), &command("engine"), LONG).unwrap();
     assert_eq!((engine.device().engine.as_str(), engine.signature().batched), ("scale 1", true));
     let mut lane = engine.take_lanes().remove(0);
     warm_up(&mut *lane, engine.signature(), &[1, 8], LONG).unwrap();
@@ -245,15 +283,15 @@ fn canceled() {
 
 fn not_loaded() {
     let settings = EngineSettings::new("missing", ScaleSettings { factor: 1.0 });
-    let error = IsolatedEngine::start(&settings, engine_command(), LONG, None).err().unwrap();
+    let error = load(&settings, &command("engine"), LONG).err().unwrap();
     assert_eq!(error.to_string(), "cannot load missing: file not found");
     let settings = EngineSettings { require_gpu: true, ..self::settings(1.0) };
-    let error = IsolatedEngine::start(&settings, engine_command(), LONG, None).err().unwrap();
+    let error = load(&settings, &command("engine"), LONG).err().unwrap();
     assert!(matches!(&error, EngineError::NoGpu(reason) if reason == "it is small"), "{error:?}");
 }
 
 fn other_programs() {
-    let start = |command, limit| IsolatedEngine::start(&settings(1.0), command, limit, None).err().unwrap();
+    let start = |engine, limit| load(&settings(1.0), &engine, limit).err().unwrap();
     for script in ["exit 7", "printf '\\377\\377\\377\\377' >&0; cat >/dev/null"] {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -278,11 +316,11 @@ fn killed() {
         std::thread::sleep(Duration::from_millis(200));
         kill(process, "-9");
         let error = waiting.join().unwrap().unwrap_err();
-        assert!(error.is_fatal());
+        assert!(error.is_fatal() && matches!(error, EngineError::Killed(_)));
         assert_eq!(error.to_string(), "the engine died (signal 9, SIGKILL)");
     });
     for _ in 0..2 {
-        assert!(matches!(run(&mut *idle, &[1.0]), Err(EngineError::Died(_))));
+        assert!(matches!(run(&mut *idle, &[1.0]), Err(EngineError::Killed(_))));
     }
     assert_eq!(run(&mut *start(1).lanes[0], &[1.0]).unwrap(), [2.0]);
 }
@@ -313,25 +351,108 @@ fn ends_with_engine() {
     wait_until_gone(process);
 }
 
-/// The server that the test below starts and kills: prints its engine's process id and waits.
+/// The server that tests start and kill: prints the ids of its engine and of what the model has started, and waits.
 fn run_server() -> ExitCode {
-    let Started { engine, lanes: _lanes } = start(1);
+    let Started { engine, mut lanes } = start(1);
     println!("{}", engine.process().unwrap());
+    for process in started_by(&mut *lanes[0]) {
+        println!("{process}");
+    }
     std::thread::sleep(LONG);
     ExitCode::SUCCESS
 }
 
+/// The processes that the model of a lane starts.
+fn started_by(lane: &mut dyn Lane) -> Vec<u32> {
+    let ids = run(lane, &[STARTING; 3]).unwrap();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they were whole numbers")]
+    let ids: Vec<u32> = ids.into_iter().map(|id| id as u32).collect();
+    assert!(ids.len() == 3 && ids.iter().all(|id| is_running(*id)), "{ids:?}");
+    ids
+}
+
+/// A server in a process of its own, its engine, and what the model has started.
+fn start_server() -> (Child, u32, Vec<u32>) {
+    let mut server = command("server").stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let ids: Vec<u32> = lines.take(4).map(|line| line.unwrap().parse().unwrap()).collect();
+    assert!(ids.len() == 4 && ids.iter().all(|id| is_running(*id)), "{ids:?}");
+    (server, ids[0], ids[1..].to_vec())
+}
+
 fn ends_with_server() {
-    let mut server = Command::new(std::env::current_exe().unwrap());
-    let mut server = server.arg("server").stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(server.stdout.take().unwrap()), &mut line)
-        .unwrap();
-    let engine: u32 = line.trim().parse().unwrap();
-    assert!(is_running(engine));
+    let (mut server, engine, _) = start_server();
     server.kill().unwrap();
     server.wait().unwrap();
     wait_until_gone(engine);
+}
+
+fn parent_of(process: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap()
+}
+
+fn started_end_with_engine() {
+    let ends: [(&str, &dyn Fn(Started)); 6] = [
+        ("without its owner", &|mut started| {
+            kill(parent_of(started.engine.process().unwrap()), "-9");
+            eventually("the engine has ended", || run(&mut *started.lanes[0], &[1.0]).is_err());
+        }),
+        ("killed", &|started| {
+            kill(started.engine.process().unwrap(), "-9");
+            std::mem::forget(started);
+        }),
+        ("crashed", &|mut started| {
+            let error = run(&mut *started.lanes[0], &[CRASHING]).unwrap_err();
+            assert_eq!(error.to_string(), "the engine died (signal 6, SIGABRT)");
+        }),
+        ("broken", &|mut started| assert!(run(&mut *started.lanes[0], &[BREAKING]).is_err())),
+        ("hanging", &|mut started| {
+            let limit = Duration::from_millis(100);
+            let error = run_while(&mut *started.lanes[0], &[ENDLESS], limit, &|| true).unwrap_err();
+            assert!(matches!(error, EngineError::TimedOut(_)), "{error}");
+        }),
+        ("not needed", &drop),
+    ];
+    for (how, end) in ends {
+        let mut started = start(1);
+        let ids = started_by(&mut *started.lanes[0]);
+        eprintln!("{how}: {ids:?}");
+        end(started);
+        ids.into_iter().for_each(wait_until_gone);
+    }
+}
+
+fn started_end_with_server() {
+    for kills_engine in [false, true] {
+        let (mut server, engine, ids) = start_server();
+        let mut victims = vec![server.id().to_string()];
+        victims.extend(kills_engine.then(|| engine.to_string()));
+        // The engine may end with the server before it is killed itself.
+        Command::new("kill").arg("-9").args(victims).status().unwrap();
+        server.wait().unwrap();
+        ids.into_iter().chain([engine]).for_each(wait_until_gone);
+    }
+}
+
+fn nothing_is_left() {
+    let count = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
+    let sink: OutputSink = Arc::new(|_, _| ());
+    let crash = || {
+        let owner = command("owner");
+        let mut engine =
+            IsolatedEngine::start(&settings(2.0), owner, &command("engine"), LONG, Some(&sink)).unwrap();
+        let mut lane = engine.take_lanes().remove(0);
+        started_by(&mut *lane);
+        assert!(run(&mut *lane, &[CRASHING]).unwrap_err().is_fatal());
+    };
+    crash();
+    let before = (count("fd"), count("task"));
+    (0..5).for_each(|_| crash());
+    eventually("the threads that read output have ended", || {
+        count("fd") <= before.0 && count("task") <= before.1
+    });
+    assert_eq!(Arc::strong_count(&sink), 1);
 }
 
 fn signals() {

@@ -261,6 +261,12 @@ pub(crate) enum Verb {
     /// An engine of `serve`, in its own process.
     #[command(hide = true)]
     Engine,
+    /// What ends with an engine, and with all that the engine has started.
+    #[command(hide = true)]
+    EngineOwner {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<OsString>,
+    },
     /// The process that runs the trials of one slot.
     #[command(hide = true)]
     SweepWorker {

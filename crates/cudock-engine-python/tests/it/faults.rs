@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use cudock_engine::{Engine, EngineError};
-use cudock_testkit::process::wait_until_gone;
+use cudock_testkit::process::{is_running, wait_until_gone};
+use cudock_testkit::random::{Random, cases, seed};
 
-use crate::support::{Models, floats, run};
+use crate::support::{Models, Printed, floats, run, start_within};
 
 /// A model whose `predict` runs these lines if its first input is one, and else returns its input.
 fn model(lines: &str) -> String {
@@ -105,22 +106,89 @@ fn a_worker_that_dies_is_reported_with_the_reason() {
 }
 
 #[test]
-fn a_worker_that_hangs_is_killed_with_the_processes_it_started() {
+fn processes_that_a_model_has_started_end_with_its_worker_however_that_ends() {
     let Some(models) = Models::new() else { return };
-    let lines = "child = subprocess.Popen(['sleep', '1000'])
-print(f'child {child.pid}.')
-while True: pass";
-    let mut worker = models.start(&model(lines));
-    let input = floats(&[1, 2], &[1.0, 1.0]);
-    let result = std::thread::scope(|scope| {
-        let lane = &mut *worker.lanes[0];
-        scope.spawn(move || run(lane, &[input], Duration::from_secs(2))).join().unwrap()
-    });
-    assert!(matches!(result, Err(EngineError::TimedOut(_))), "{result:?}");
-    let lines = worker.wait_for_line("child ");
-    let child = lines.iter().find_map(|line| line.strip_prefix("stdout: child ")?.strip_suffix('.')).unwrap();
-    wait_until_gone(worker.engine.process().unwrap());
-    wait_until_gone(child.parse::<u32>().unwrap());
+    for line in
+        ["while True: pass", "os.kill(os.getpid(), signal.SIGSEGV)", "os.kill(os.getpid(), 9)", "os._exit(0)"]
+    {
+        // A child, one in a session of its own, and a daemon.
+        let lines = format!(
+            "children = [subprocess.Popen(['sleep', '1000']), subprocess.Popen(['setsid', 'sleep', '1000'])]
+subprocess.run('setsid sh -c \"echo child \\$\\$; exec sleep 1000\" &', shell=True)
+for child in children: os.write(1, b'child %d\\n' % child.pid)
+time.sleep(0.1)
+{line}"
+        );
+        let mut worker = models.start(&model(&lines));
+        let input = floats(&[1, 2], &[1.0, 1.0]);
+        let error = run(&mut *worker.lanes[0], &[input], Duration::from_secs(2)).unwrap_err();
+        assert!(error.is_fatal(), "{line}: {error}");
+        let children = worker.children(3);
+        wait_until_gone(worker.engine.process().unwrap());
+        children.into_iter().for_each(wait_until_gone);
+    }
+}
+
+/// A model that returns its second input, and whose first one says what goes wrong: 1 forks, 2 forks and fails in the child,
+/// 3 replies twice, 4 forks and computes something else in the child, which is slower.
+const FAULTY: &str = "import os, time
+import cudock_lane
+class Socket:
+    def __init__(self, socket):
+        self.socket, self.recv_into, self.replies = socket, socket.recv_into, 1
+    def send(self, reply):
+        for _ in range(self.replies): self.socket.send(reply)
+        self.replies = 1
+create = cudock_lane.Lane.__init__
+def create_faulty(lane, *values):
+    create(lane, *values)
+    lane.socket = Faulty.socket = Socket(lane.socket)
+cudock_lane.Lane.__init__ = create_faulty
+class Faulty:
+    def predict(self, x: floats(-1, 2)) -> floats(-1, 1):
+        fault = x[0, 0]
+        if fault == 3: Faulty.socket.replies = 2
+        if fault in (1, 2, 4) and os.fork() == 0:
+            if fault == 2: raise ValueError('in the child')
+            if fault == 4: time.sleep(0.02)
+            return x[:, 1:] - 1000
+        return x[:, 1:]
+";
+
+#[test]
+fn a_batch_gets_its_own_outputs_or_none_whatever_a_model_forks_or_sends() {
+    let Some(models) = Models::new() else { return };
+    let mut random = Random::new(seed());
+    let mut worker = models.start(FAULTY);
+    let mut restarts = 0;
+    for batch in 0..cases(60) {
+        let fault = f32::from(u8::try_from(random.below(5)).unwrap());
+        let value = f32::from(u16::try_from(batch).unwrap());
+        match worker.run_floats(&[fault, value]) {
+            Ok(outputs) => assert_eq!(outputs, [value], "batch {batch}"),
+            Err(error) => {
+                assert!(
+                    matches!(&error, EngineError::Died(text) if text.contains("it replied to batch")),
+                    "{error}"
+                );
+                worker = models.start(FAULTY);
+                restarts += 1;
+            }
+        }
+    }
+    assert!(restarts > 0, "no reply came twice");
+}
+
+#[test]
+fn the_child_of_a_model_that_forks_while_it_is_loaded_is_not_a_worker() {
+    let Some(models) = Models::new() else { return };
+    let mut worker = models.start(&format!("import os\nos.fork()\n{}", model("pass")));
+    let process = worker.engine.process().unwrap();
+    for value in 2..20_u8 {
+        let values = [f32::from(value), 0.0];
+        assert_eq!(worker.run_floats(&values).unwrap(), values);
+    }
+    assert!(is_running(process));
 }
 
 #[test]
@@ -146,8 +214,8 @@ fn a_worker_ends_while_it_is_still_loading() {
         "import os, time\nprint(f'pid {os.getpid()}.')\ntime.sleep(1000)\n",
     )
     .unwrap();
-    let printed = crate::support::Printed::default();
-    let started = cudock_engine_python::start(&settings, Duration::from_secs(3), Some(&printed.sink()));
+    let printed = Printed::default();
+    let started = start_within(&settings, Duration::from_secs(3), &printed);
     let Err(EngineError::Load { reason, .. }) = started else { panic!("it is ready") };
     assert!(reason.contains("timed out"), "{reason}");
     let lines = printed.wait_for("pid ");

@@ -1,10 +1,10 @@
 //! What can be loaded, and what is said about the rest.
 
-use cudock_engine::{EngineError, EngineSettings};
+use cudock_engine::EngineSettings;
 use cudock_engine_python::PythonSettings;
 use cudock_tensor::DType;
 
-use crate::support::{LONG, Models, reason, spec, start};
+use crate::support::{Models, reason, spec, start};
 
 #[test]
 fn a_missing_module_is_named_with_the_line_that_installs_it() {
@@ -100,7 +100,6 @@ fn a_file_that_runs_code_when_loaded_must_be_trusted() {
 fn an_interpreter_that_does_not_start_is_reported() {
     let python = Some("/nonexistent/python".into());
     let kind = PythonSettings { python, ..PythonSettings::default() };
-    let started = cudock_engine_python::start(&EngineSettings::new("model.py", kind), LONG, None);
-    let Err(EngineError::Load { reason, .. }) = started else { panic!("it started") };
+    let reason = reason(start(&EngineSettings::new("model.py", kind)));
     assert!(reason.starts_with("cannot start the engine process"), "{reason}");
 }

@@ -1,12 +1,14 @@
 //! Starts workers with models that a test writes.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cudock_engine::{Engine, EngineError, EngineSettings, IsolatedEngine, Lane, OutputSink};
 use cudock_engine_python::PythonSettings;
 use cudock_tensor::{DType, TensorSpec};
+use cudock_testkit::client::eventually;
 
 /// Far longer than anything takes on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
@@ -108,9 +110,29 @@ impl Models {
 
 pub(crate) fn start(settings: &EngineSettings<PythonSettings>) -> Result<Worker, EngineError> {
     let printed = Printed::default();
-    let mut engine = cudock_engine_python::start(settings, LONG, Some(&printed.sink()))?;
+    let mut engine = start_within(settings, LONG, &printed)?;
     let lanes = engine.take_lanes();
     Ok(Worker { engine, lanes, printed })
+}
+
+pub(crate) fn start_within(
+    settings: &EngineSettings<PythonSettings>,
+    limit: Duration,
+    printed: &Printed,
+) -> Result<IsolatedEngine, EngineError> {
+    start_by(settings, limit, printed, |_| ())
+}
+
+/// Starts a worker by an owner that is changed before.
+pub(crate) fn start_by(
+    settings: &EngineSettings<PythonSettings>,
+    limit: Duration,
+    printed: &Printed,
+    change: impl FnOnce(&mut Command),
+) -> Result<IsolatedEngine, EngineError> {
+    let mut owner = Command::new(cudock_testkit::process::example("engine_owner"));
+    change(&mut owner);
+    cudock_engine_python::start(settings, owner, limit, Some(&printed.sink()))
 }
 
 #[track_caller]
@@ -138,6 +160,19 @@ impl Worker {
             Err(EngineError::Failed(text)) => text,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The processes that the model has printed as `child ID`, once there are so many.
+    #[track_caller]
+    pub(crate) fn children(&self, count: usize) -> Vec<u32> {
+        let mut ids = Vec::new();
+        eventually("the children are printed", || {
+            let lines = self.printed.0.lock().unwrap();
+            let children = lines.iter().filter_map(|line| line.strip_prefix("stdout: child "));
+            ids = children.map(|id| id.parse().unwrap()).collect();
+            ids.len() == count
+        });
+        ids
     }
 
     #[track_caller]

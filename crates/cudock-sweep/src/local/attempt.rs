@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use cudock_base::files::read_some;
 use cudock_base::format::bytes;
+use cudock_base::process_tree::{kill_descendants, reap, start_time};
 use cudock_base::{FileError, bounded_output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, pidfd_open};
@@ -16,7 +17,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, p
 use super::gpus::MemoryWatch;
 use super::layout::TrialDir;
 use super::outbox::Outbox;
-use super::process_tree::{kill_descendants, reap, start_time};
 use super::protocol::{AttemptResult, AttemptStart, RequestReader, WorkerEvent, WorkerRequest};
 use super::report_reader::ReportReader;
 use super::trial_log::{MAX_LOG, TrialLog};

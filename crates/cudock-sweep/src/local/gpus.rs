@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use cudock_base::UsageError;
 use cudock_base::format::binary_bytes;
+use cudock_base::process_tree::descendants;
 use cudock_host::host::NvmlResult;
 use cudock_host::nvml::{processes_in_child, query_in_child, this_program};
 
-use super::process_tree::descendants;
 use super::protocol::GpuMemory;
 use crate::config::SweepPlan;
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use cudock_base::process_tree::{adopt_orphans, kill_descendants, kill_marked};
 use cudock_base::{Digest, FileError, Timestamp, bounded_output};
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -15,7 +16,6 @@ use super::gpus::SlotGpus;
 use super::layout::SweepDir;
 use super::messages::MessageReader;
 use super::outbox::read_attempt;
-use super::process_tree::{adopt_orphans, kill_descendants, kill_marked};
 use super::protocol::{AttemptResult, AttemptStart, MetricReport, WorkerEvent, WorkerRequest};
 use super::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
 use super::spare_dir::remove_spares;

@@ -21,7 +21,6 @@ mod local_runner;
 mod messages;
 mod metrics;
 mod outbox;
-mod process_tree;
 mod protocol;
 mod remote;
 mod report_reader;

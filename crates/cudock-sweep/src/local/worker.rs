@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use cudock_base::process_tree::adopt_orphans;
 use cudock_base::text::error_chain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -17,7 +18,6 @@ use super::attempt::Attempt;
 use super::layout::TrialDir;
 use super::messages::MessageReader;
 use super::outbox::{Outbox, send_ready};
-use super::process_tree::adopt_orphans;
 use super::protocol::{AttemptStart, RequestReader, WorkerRequest};
 use super::spare_dir::SpareDir;
 use crate::journal::AttemptEnd;

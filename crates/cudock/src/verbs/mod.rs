@@ -149,6 +149,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Forward { handover } => Ok(Outcome::Program(containers::forward(&handover)?)),
         Verb::Watchdog(args) => watchdog(&args),
         Verb::Engine => Ok(serve::run_engine()),
+        Verb::EngineOwner { command } => Ok(serve::run_engine_owner(command)),
         Verb::SweepWorker { lock } => sweep::run_worker(&lock),
         Verb::Nvml { library, processes } => Ok(nvml::run(library.as_deref(), processes)),
     }

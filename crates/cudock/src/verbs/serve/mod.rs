@@ -17,7 +17,7 @@ use cudock_serve::{
 use cudock_trace::ExportSettings;
 
 pub(crate) use self::args::ServeArgs;
-pub(crate) use self::engine::run as run_engine;
+pub(crate) use self::engine::{run as run_engine, run_owner as run_engine_owner};
 use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, DIM, status, styled};
 

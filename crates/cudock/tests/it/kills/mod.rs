@@ -2,3 +2,5 @@
 //!
 //! One module per command. CI runs a few rounds of each, `scripts/kill-check` 200; `cudock_testkit::random` has the number and
 //! the seed.
+
+mod engines;

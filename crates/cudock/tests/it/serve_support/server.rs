@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -223,17 +223,18 @@ impl Server {
         self.child.id()
     }
 
-    /// Processes of the engines, as the system knows them: children of the server.
+    /// Processes of the engines, as the system knows them: children of their owners, which are children of the server.
     pub fn engines(&self) -> Vec<u32> {
-        children(self.pid())
+        children(self.pid()).into_iter().flat_map(children).collect()
     }
 
-    /// The engine of a server with one model.
+    /// The engine that runs the only model; there may be a spare one, too.
     #[track_caller]
     pub fn engine(&self) -> u32 {
-        let engines = self.engines();
-        assert_eq!(engines.len(), 1, "{engines:?}");
-        engines[0]
+        let (_, health) = self.health();
+        let processes = health["models"][0]["engine_processes"].as_array().unwrap();
+        assert!(processes.len() == 1 && health["models"].as_array().unwrap().len() == 1, "{health}");
+        u32::try_from(processes[0].as_u64().unwrap()).unwrap()
     }
 
     /// Holds the engine still until the guard is dropped, so that whatever is asked meanwhile waits for certain.
@@ -274,13 +275,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let engines = self.engines();
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // An engine ends when its server does, unless a test holds it.
-        for engine in engines.into_iter().filter(|engine| Path::new(&format!("/proc/{engine}")).exists()) {
-            signal(engine, "KILL");
-        }
         if let Some(listening) = self.listening.take() {
             let _ = listening.join();
         }

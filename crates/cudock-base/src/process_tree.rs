@@ -1,7 +1,7 @@
-//! The processes of a trial: found, signaled and waited for as a whole.
+//! All processes that a process has started: found, signaled and waited for as a whole.
 //!
-//! A worker is the subreaper of its trial: processes whose parent has ended become its children, also daemons. So the
-//! descendants of a worker are exactly the processes of its trial, and a worker without children has no descendants.
+//! A process that calls [`adopt_orphans`] is the subreaper of its descendants: those whose parent has ended become its
+//! children, also daemons. So it has no descendants once it has no children.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,19 +18,19 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 const KILL_PAUSE: Duration = Duration::from_millis(2);
 
 /// Makes orphaned descendants children of this process.
-pub(crate) fn adopt_orphans() -> rustix::io::Result<()> {
+pub fn adopt_orphans() -> rustix::io::Result<()> {
     rustix::process::set_child_subreaper(Some(getpid()))
 }
 
 /// Children that have ended, and whether there are others.
 #[derive(Debug, Default)]
-pub(crate) struct Reaped {
-    pub(crate) ended: Vec<(Pid, WaitStatus)>,
-    pub(crate) has_children: bool,
+pub struct Reaped {
+    pub ended: Vec<(Pid, WaitStatus)>,
+    pub has_children: bool,
 }
 
 /// Reaps all children that have ended.
-pub(crate) fn reap() -> Reaped {
+pub fn reap() -> Reaped {
     let mut reaped = Reaped::default();
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -48,7 +48,7 @@ pub(crate) fn reap() -> Reaped {
 
 /// Kills the descendants of this process, except for the subtrees of `kept` children, and reaps them. Returns the number
 /// of processes that were killed, and whether all are gone. Exit statuses of others that are reaped go to `on_ended`.
-pub(crate) fn kill_descendants(kept: &[i32], on_ended: &mut dyn FnMut(Pid, WaitStatus)) -> (usize, bool) {
+pub fn kill_descendants(kept: &[i32], on_ended: &mut dyn FnMut(Pid, WaitStatus)) -> (usize, bool) {
     let deadline = Instant::now() + KILL_TIMEOUT;
     let mut killed = std::collections::BTreeSet::new();
     loop {
@@ -70,7 +70,7 @@ pub(crate) fn kill_descendants(kept: &[i32], on_ended: &mut dyn FnMut(Pid, WaitS
 }
 
 /// The descendants of this process, except for the subtrees of `kept` children.
-pub(crate) fn descendants(kept: &[i32]) -> Vec<Pid> {
+pub fn descendants(kept: &[i32]) -> Vec<Pid> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for (pid, parent) in processes().filter_map(|pid| Some((pid, parent_of(pid)?))) {
         children.entry(parent).or_default().push(pid);
@@ -114,16 +114,16 @@ fn parent_of(pid: i32) -> Option<i32> {
 }
 
 /// When a process started, in clock ticks since boot.
-pub(crate) fn start_time(pid: i32) -> Option<u64> {
+pub fn start_time(pid: i32) -> Option<u64> {
     Stat::read(pid)?.field(22)
 }
 
-/// Kills all processes whose environment has `variable` with a path below `directory`: what is left of trials if the sweep
-/// and a worker were killed at the same moment. Returns their number.
+/// Kills all processes whose environment has `variable` with a path below `directory`: what is left if their subreaper was
+/// killed, too. Returns their number.
 ///
-/// A child that has not yet replaced its worker's program has the worker's environment, and is not found. It also holds the
-/// worker's lock: whoever has taken that lock exclusively knows that no such child is left.
-pub(crate) fn kill_marked(variable: &str, directory: &Path) -> usize {
+/// A child that has not yet replaced its parent's program has the parent's environment, and is not found. It also has the
+/// parent's locks: whoever has taken such a lock exclusively knows that no such child is left.
+pub fn kill_marked(variable: &str, directory: &Path) -> usize {
     let mut prefix = format!("{variable}=").into_bytes();
     prefix.extend_from_slice(directory.as_os_str().as_bytes());
     prefix.push(b'/');
