@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cudock_base::tie_to_parent;
 use cudock_load::{LoadError, Prepared, RequestOptions, ServerUrl, prepare};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -65,6 +66,8 @@ impl ServerProcess {
         let failed = |error| TrialError::Failed(format!("cannot start the server: {error}"));
         command.args(["--settings", "/dev/stdin"]);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // If the search is killed, its server ends by itself.
+        tie_to_parent(&mut command, Signal::TERM);
         let mut child = command.spawn().map_err(failed)?;
         let (sender, lines) = mpsc::channel();
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());

@@ -1,9 +1,9 @@
 //! `cudock bench --tune` with real servers.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Child, ChildStderr, Output, Stdio};
 
 use cudock_project::Project;
 use cudock_testkit::process::wait_until_gone;
@@ -142,9 +142,8 @@ fn a_model_that_cannot_be_served_is_an_error_with_the_reason() {
     );
 }
 
-#[test]
-fn an_interrupted_search_ends_its_server_and_reports() {
-    let Some(stage) = Stage::new() else { return };
+/// A search that has measured two of its trials, and its progress.
+fn begun(stage: &Stage) -> (Child, Lines<BufReader<ChildStderr>>) {
     stage.write("double.onnx", &times(2.0));
     let words =
         [&["bench", "--tune", "double.onnx", "--time", "10m", "--format", "json"], &SHORT[..]].concat();
@@ -154,6 +153,24 @@ fn an_interrupted_search_ends_its_server_and_reports() {
     // The third trial begins after two were measured.
     let third = progress.by_ref().map_while(Result::ok).filter(|line| line.contains(" clients")).nth(2);
     assert!(third.is_some_and(|line| line.contains("best so far")));
+    (child, progress)
+}
+
+#[test]
+fn a_search_that_is_killed_leaves_no_server() {
+    let Some(stage) = Stage::new() else { return };
+    let (mut child, _progress) = begun(&stage);
+    let servers = children(child.id());
+    let engines: Vec<u32> = servers.iter().flat_map(|server| children(*server)).flat_map(children).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    servers.into_iter().chain(engines).for_each(wait_until_gone);
+}
+
+#[test]
+fn an_interrupted_search_ends_its_server_and_reports() {
+    let Some(stage) = Stage::new() else { return };
+    let (child, progress) = begun(&stage);
     let servers = children(child.id());
     signal(child.id(), "INT");
     for _ in progress.map_while(Result::ok) {}
