@@ -14,6 +14,10 @@ from cudock_signature import DTYPE_NAMES, Interface, Spec, are_batched, need_inp
 from cudock_worker import LoadError, describe
 
 
+# The first release of PyTorch in which `weights_only` keeps its promise (CVE-2025-32434).
+WEIGHTS_ONLY = (2, 6)
+
+
 class Loader:
     """Loads the model of the settings."""
 
@@ -31,9 +35,11 @@ class Loader:
         return specs or None
 
     def load(self):
-        sys.path[:] = [str(self.path.parent), *(one for one in sys.path if one)]
-        sys.argv = [str(self.path)]
         suffix = self.path.suffix.lower()
+        # What is beside a model that only holds data is not its code.
+        if suffix == ".py" or self.kind["class"] or self.kind["trust"]:
+            sys.path.insert(0, str(self.path.parent))
+        sys.argv = [str(self.path)]
         if self.path.is_dir():
             return self.saved_model()
         if suffix == ".py":
@@ -43,6 +49,12 @@ class Loader:
         if suffix in (".ubj", ".json"):
             return self.xgboost()
         return self.torch_file(suffix)
+
+    def require_trust(self, what):
+        """For formats that are programs. What their libraries do to contain them is not relied on."""
+        if not self.kind["trust"]:
+            raise LoadError(f"{self.path.name} is {what}, which can run any code when it is loaded; pass --trust if you trust "
+                            "its author")
 
     def ready(self, model):
         """The signature of the model, and its device."""
@@ -161,7 +173,6 @@ class Loader:
             graphs=tuple(self.kind["graphs"]) if is_gpu else (), pinned=is_gpu and self.kind["pinned"] and not error)
 
     def torch_file(self, suffix):
-        self.use_torch()
         names = set()
         if zipfile.is_zipfile(self.path):
             with zipfile.ZipFile(self.path) as archive:
@@ -171,6 +182,8 @@ class Loader:
         return self.exported() if suffix == ".pt2" else self.weights(suffix)
 
     def script(self):
+        self.require_trust("a TorchScript program")
+        self.use_torch()
         import torch
         module = torch.jit.load(str(self.path), map_location=self.device)
         if not self.inputs:
@@ -179,6 +192,8 @@ class Loader:
         return self.module(lambda: torch.jit.load(str(self.path), map_location=self.device), self.inputs, self.outputs)
 
     def exported(self):
+        self.require_trust("an exported program of PyTorch")
+        self.use_torch()
         import torch
         program = torch.export.load(str(self.path))
         if self.device.type == "cuda":
@@ -199,18 +214,13 @@ class Loader:
 
     def weights(self, suffix):
         """A module with weights of a file; with `trust`, also a module in a pickle."""
+        self.use_torch()
         import torch
         if suffix == ".safetensors":
             from safetensors.torch import load_file
             weights = load_file(str(self.path))
         else:
-            try:
-                weights = torch.load(self.path, map_location="cpu", weights_only=not self.kind["trust"])
-            except Exception as error:
-                if "weights_only" not in str(error).lower():
-                    raise
-                raise LoadError(f"{self.path.name} holds more than weights, and loading it may run any code; pass --trust "
-                                "if you trust its author") from error
+            weights = self.unpickled_weights()
         if isinstance(weights, torch.nn.Module):
             build = lambda: weights
         else:
@@ -221,6 +231,18 @@ class Loader:
         if not inputs:
             need_inputs(f"`forward` of class `{type(module).__name__}`", interface.names)
         return self.module(build, inputs, self.outputs or interface.outputs, interface)
+
+    def unpickled_weights(self):
+        import torch
+        if tuple(map(int, torch.__version__.split(".")[:2])) < WEIGHTS_ONLY:
+            self.require_trust(f"a pickle, of which PyTorch {torch.__version__} cannot load the weights alone (2.6 can)")
+        try:
+            return torch.load(self.path, map_location="cpu", weights_only=not self.kind["trust"])
+        except Exception as error:
+            if self.kind["trust"] or "weights_only" not in str(error).lower():
+                raise
+            raise LoadError(f"{self.path.name} is a pickle of more than weights, which can run any code when it is loaded; "
+                            "pass --trust if you trust its author") from error
 
     def weighted_class(self, weights):
         """Returns a function that makes a module of the class in the settings, with these weights."""
@@ -288,6 +310,7 @@ class Loader:
     # Other frameworks
 
     def saved_model(self):
+        self.require_trust("a SavedModel of TensorFlow")
         import tensorflow as tf
         for gpu in tf.config.list_physical_devices("GPU"):
             tf.config.experimental.set_memory_growth(gpu, True)
@@ -316,9 +339,7 @@ class Loader:
         return ArrayModel(call, inputs, outputs, f"TensorFlow {tf.__version__}")
 
     def pickled(self, suffix):
-        if not self.kind["trust"]:
-            raise LoadError(f"{self.path.name} is a pickle, and loading one may run any code; pass --trust if you trust "
-                            "its author")
+        self.require_trust("a pickle")
         module = importlib.import_module("joblib" if suffix == ".joblib" else "pickle")
         with open(self.path, "rb") as file:
             model = module.load(file)

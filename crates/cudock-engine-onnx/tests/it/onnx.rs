@@ -5,6 +5,7 @@ use std::path::Path;
 use cudock_engine::{Engine, EngineError, EngineSettings, Provider, warm_up};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::DType;
+use cudock_testkit::onnx::OnnxModel;
 use cudock_testkit::{onnx, require_onnxruntime};
 
 use crate::support::{LONG, Plain, as_floats, floats, integers, load, noise, run, settings, strings};
@@ -205,6 +206,18 @@ fn a_loop_runs_as_often_as_the_largest_row() {
     let Some(mut loaded) = load(&onnx::spin(), |_| {}) else { return };
     let rows = integers(&[3, 1], &[5, 0, 1000]);
     assert_eq!(run(&mut *loaded.lanes[0], std::slice::from_ref(&rows)).unwrap(), [rows]);
+}
+
+#[test]
+fn operators_of_other_libraries_are_refused() {
+    for operator in ["PyOp", "PythonOp", "Exec"] {
+        let model = OnnxModel::new("other")
+            .input("x", DType::F32, &[None, Some(2)])
+            .node(operator, &["x"], &["y"], &[])
+            .output("y", DType::F32, &[None, Some(2)]);
+        let Some(error) = load_error(&model.bytes()) else { return };
+        assert!(error.to_string().contains(operator), "{error}");
+    }
 }
 
 #[test]

@@ -28,9 +28,7 @@ impl ModelSource {
 /// Returns the models at a path, and the options in its `cudock.toml`. The path is a model file, a project or a
 /// directory of models; `name` replaces the name of a single model.
 pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, ServeOptions), SettingsError> {
-    if let Some(ForeignFormat { name, export }) = foreign_format(path) {
-        return Err(SettingsError::ForeignFormat { path: path.to_owned(), name, export });
-    }
+    check_format(path)?;
     let name_or = |default: String| name.map_or(default, str::to_owned);
     let is_project_file = path.file_name().is_some_and(|name| name == FILE_NAME);
     // A directory with a model of Python in it is that model.
@@ -50,7 +48,9 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
     }
     let project = Project::read(&project_file)?;
     let options = project.manifest.serve.clone().with_paths_in(&project.directory);
-    let source = match project.model() {
+    let model = project.model();
+    model.as_deref().map_or(Ok(()), check_format)?;
+    let source = match model {
         Some(file) if file.is_file() || is_saved_model(&file) => {
             ModelSource::File { name: name_or(project.name()), file }
         }
@@ -60,6 +60,12 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
         None => ModelSource::Directory(project.directory),
     };
     Ok((source, options))
+}
+
+fn check_format(model: &Path) -> Result<(), SettingsError> {
+    foreign_format(model).map_or(Ok(()), |ForeignFormat { name, export }| {
+        Err(SettingsError::ForeignFormat { path: model.to_owned(), name, export })
+    })
 }
 
 /// The options in a file, as if it were the `cudock.toml` of what is served at `path`.
@@ -142,8 +148,20 @@ mod tests {
         assert!(matches!(source, ModelSource::Directory(path) if path == directory.path()));
         let missing = locate_models(&directory.path().join("missing"), None);
         assert!(matches!(missing, Err(SettingsError::NotFound(_))));
-        let keras = locate_models(Path::new("model.keras"), None);
-        assert!(matches!(keras, Err(SettingsError::ForeignFormat { .. })));
+    }
+
+    #[test]
+    fn keras_files_are_refused_before_anything_reads_them() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["model.keras", "model.h5"] {
+            let model = directory.path().join(name);
+            let project = format!("[workload]\nmodel = '{name}'");
+            std::fs::write(directory.path().join(FILE_NAME), project).unwrap();
+            for path in [&model, directory.path()] {
+                let refused = locate_models(path, None);
+                assert!(matches!(refused, Err(SettingsError::ForeignFormat { .. })), "{name}: {refused:?}");
+            }
+        }
     }
 
     #[test]
