@@ -144,6 +144,15 @@ impl ModelService {
         entries
     }
 
+    /// The names of the models whose requests are answered, each once.
+    pub fn ready_names(&self) -> Vec<String> {
+        let models = self.all();
+        let ready = models.iter().filter(|served| self.is_model_ready(served));
+        let mut names: Vec<String> = ready.map(|served| served.file().name.clone()).collect();
+        names.dedup();
+        names
+    }
+
     fn listing(&self, served: &ServedModel, failures: &[ModelListing]) -> ModelListing {
         let file = served.file();
         let lost = |model: &Arc<Model>| model.health.snapshot().engine_lost.unwrap_or_default();

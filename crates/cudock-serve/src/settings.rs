@@ -248,21 +248,24 @@ impl ModelSettings {
         })
     }
 
-    /// Returns the settings of each model: `flags`, then the model's own `cudock.toml`, then that of the server.
-    /// Settings without a file of their own are resolved at once, so that a mistake in them ends the command.
+    /// Returns the settings of each model: `flags`, then the model's own `cudock.toml`, then that of the server. Only flags
+    /// grant trust. Settings without a file of their own are resolved at once, so that a mistake in them ends the command.
     pub fn for_models(
         flags: ServeOptions,
         server: ServeOptions,
         onnx: Option<EngineSettings<OnnxSettings>>,
     ) -> Result<ModelSettingsFor, SettingsError> {
+        let server = of_file(server, &flags)?;
         let common = flags.clone().or(server.clone());
         Self::new(&common, Path::new(if onnx.is_some() { "model.onnx" } else { "model.py" }), onnx.clone())?;
         Ok(Arc::new(move |model, settings_file| {
             let Some(path) = settings_file.filter(|path| path.exists()) else {
                 return Self::new(&common, model, onnx.clone()).map_err(|error| error.to_string());
             };
-            let options = flags.clone().or(source::model_options(path)?).or(server.clone());
-            Self::new(&options, model, onnx.clone()).map_err(|error| format!("{}: {error}", path.display()))
+            let own = of_file(source::model_options(path)?, &flags);
+            let options = own.map(|own| flags.clone().or(own).or(server.clone()));
+            let settings = options.and_then(|options| Self::new(&options, model, onnx.clone()));
+            settings.map_err(|error| format!("{}: {error}", path.display()))
         }))
     }
 
@@ -274,6 +277,14 @@ impl ModelSettings {
     pub fn wants_gpu(&self) -> bool {
         self.engine.providers.first().is_some_and(|&first| first != Provider::Cpu)
     }
+}
+
+/// The options of a file. Whoever wrote a model may have written the file beside it, so it grants no trust.
+fn of_file(options: ServeOptions, flags: &ServeOptions) -> Result<ServeOptions, SettingsError> {
+    if options.trust == Some(true) && flags.trust != Some(true) {
+        return Err(SettingsError::TrustInFile);
+    }
+    Ok(ServeOptions { trust: None, ..options })
 }
 
 /// Rejects counts beyond any machine: each unit takes memory, a thread or a file descriptor from the start.
@@ -427,6 +438,35 @@ mod tests {
         assert!(matches!(error, SettingsError::PreferredTooLarge { rows: 64, max_batch: 32 }));
         let error = resolve("lanes = 65").unwrap_err();
         assert_eq!(error.to_string(), "--lanes 65 is too large");
+    }
+
+    #[test]
+    fn only_flags_grant_trust() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path().join("cudock.toml");
+        let is_trusted = |flags: &str, server: &str, file: Option<&str>| {
+            if let Some(text) = file {
+                std::fs::write(&own, format!("[serve]\n{text}")).unwrap();
+            }
+            let settings_for = ModelSettings::for_models(options(flags), options(server), None)?;
+            let settings = settings_for(Path::new("m.pkl"), file.map(|_| &*own)).map_err(|error| {
+                assert!(error.ends_with(&SettingsError::TrustInFile.to_string()), "{error}");
+                SettingsError::TrustInFile
+            })?;
+            let EngineKind::Python(python) = settings.engine.kind else { panic!("{settings:?}") };
+            Ok(python.trust)
+        };
+        let trust = "trust = true";
+        assert!(!is_trusted("", "", None).unwrap());
+        for (server, file) in
+            [("", None), (trust, None), ("", Some(trust)), ("trust = false", Some("lanes = 2"))]
+        {
+            assert!(is_trusted(trust, server, file).unwrap(), "{server} {file:?}");
+        }
+        for (server, file) in [(trust, None), (trust, Some("")), ("", Some(trust))] {
+            let refused: Result<bool, SettingsError> = is_trusted("", server, file);
+            assert!(matches!(refused, Err(SettingsError::TrustInFile)), "{server} {file:?}");
+        }
     }
 
     #[test]

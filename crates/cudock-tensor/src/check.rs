@@ -64,7 +64,7 @@ pub(crate) fn as_rows(
     signature: &Signature,
     path: &dyn Display,
 ) -> Result<(Tensor, bool), RequestError> {
-    let single = signature.batched && tensor.shape().len() + 1 == spec.shape.len();
+    let single = signature.counts_rows() && tensor.shape().len() + 1 == spec.shape.len();
     if !single {
         check_one(&tensor, spec, path)?;
         return Ok((tensor, false));

@@ -44,7 +44,7 @@ pub fn read(
     }
     let fixed: Option<Vec<usize>> = spec.shape.iter().skip(1).copied().collect();
     // A row of a model that takes a list has one value and no dimension.
-    let row = fixed.filter(|row| elements(row) == Some(columns) && signature.batched);
+    let row = fixed.filter(|row| elements(row) == Some(columns) && signature.counts_rows());
     let shape = std::iter::once(rows).chain(row.unwrap_or_else(|| vec![columns])).collect();
     let tensor = Tensor::new(spec.dtype, shape, data.into())
         .map_err(|error| RequestError::Mismatch(error.to_string()))?;

@@ -31,12 +31,13 @@ pub fn read(
             spec.dtype,
         ))
     };
-    let counted = usize::from(signature.batched);
+    let counts_rows = signature.counts_rows();
+    let counted = usize::from(counts_rows);
     let row: Option<Vec<usize>> = spec.shape.iter().skip(counted).copied().collect();
     let row = row.filter(|_| !spec.any_rank).ok_or_else(unsized_input)?;
     let size = spec.dtype.size().zip(elements(&row)).and_then(|(size, count)| size.checked_mul(count));
     let size = size.filter(|size| *size > 0).ok_or_else(unsized_input)?;
-    let shape = if signature.batched {
+    let shape = if counts_rows {
         if body.is_empty() || !body.len().is_multiple_of(size) {
             let message =
                 format!("{}: {} bytes are not a multiple of the row size {size}", spec.name, body.len());

@@ -46,6 +46,11 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// Whether the first dimension of every input counts rows, which may depend on each other.
+    pub fn counts_rows(&self) -> bool {
+        self.batched || self.inputs.iter().all(|spec| !spec.any_rank && spec.shape.first() == Some(&None))
+    }
+
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|spec| spec.name == name)
     }

@@ -194,6 +194,10 @@ pub struct TuneArgs {
     /// Measure every combination at every number of clients instead of searching
     #[arg(long, requires = "tune")]
     pub grid: bool,
+
+    /// Load model files that run code, such as pickles
+    #[arg(long, requires = "tune")]
+    pub trust: bool,
 }
 
 /// The distribution of arrivals.

@@ -203,7 +203,7 @@ fn values_schema(specs: &[TensorSpec], signature: &Signature, is_output: bool) -
             return json!({});
         }
         let whole = array_schema(&spec.shape, spec.dtype, is_output);
-        if !signature.batched {
+        if !signature.counts_rows() {
             return whole;
         }
         let row = array_schema(spec.shape.get(1..).unwrap_or_default(), spec.dtype, is_output);

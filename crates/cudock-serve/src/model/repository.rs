@@ -22,9 +22,25 @@ pub(crate) struct ModelFile {
 }
 
 impl ModelFile {
+    /// Names and versions are parts of URLs, of lines of the log and of labels of metrics.
+    fn new(
+        name: &str,
+        version: &str,
+        path: PathBuf,
+        directory: Option<&Path>,
+    ) -> Result<Self, RepositoryError> {
+        for name in [name, version] {
+            if name.is_empty() || name.contains(char::is_control) {
+                return Err(RepositoryError::Name { name: name.to_owned() });
+            }
+        }
+        let directory = directory.map(Path::to_owned);
+        Ok(Self { name: name.to_owned(), version: version.to_owned(), path, directory })
+    }
+
     /// A file without a directory of its own.
-    fn single(name: &str, path: PathBuf) -> Self {
-        Self { name: name.to_owned(), version: "1".to_owned(), path, directory: None }
+    fn single(name: &str, path: PathBuf) -> Result<Self, RepositoryError> {
+        Self::new(name, "1", path, None)
     }
 
     pub(crate) fn id(&self) -> ModelId {
@@ -44,11 +60,22 @@ impl ModelFile {
 /// The settings file of one model, in the directory of its name.
 const SETTINGS_FILE: &str = "cudock.toml";
 
-/// The models in a directory, and the errors of unreadable subdirectories.
+/// The models in a directory, and the errors of entries that cannot be served.
 #[derive(Debug, Default)]
 pub(crate) struct RepositoryScan {
     pub(crate) models: Vec<ModelFile>,
     pub(crate) unreadable: Vec<RepositoryError>,
+}
+
+impl RepositoryScan {
+    fn extend(&mut self, models: impl IntoIterator<Item = Result<ModelFile, RepositoryError>>) {
+        for model in models {
+            match model {
+                Ok(model) => self.models.push(model),
+                Err(error) => self.unreadable.push(error),
+            }
+        }
+    }
 }
 
 /// The model directory cannot be used.
@@ -56,6 +83,10 @@ pub(crate) struct RepositoryScan {
 pub enum RepositoryError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
+    #[error(
+        "cannot serve a model as {name:?}: a name has no line breaks and other control characters, and is not empty"
+    )]
+    Name { name: String },
     #[error(
         "no model found in {}: expected NAME.onnx, NAME/model.onnx or NAME/VERSION/model.onnx, or with model.py, .pt and \
          other extensions of Python models",
@@ -69,7 +100,7 @@ pub enum RepositoryError {
 pub(crate) fn find_models(source: &ModelSource) -> Result<RepositoryScan, RepositoryError> {
     let directory = match source {
         ModelSource::File { name, file } => {
-            let models = vec![ModelFile::single(name, file.clone())];
+            let models = vec![ModelFile::single(name, file.clone())?];
             return Ok(RepositoryScan { models, ..RepositoryScan::default() });
         }
         ModelSource::Directory(directory) => directory,
@@ -83,24 +114,22 @@ pub(crate) fn find_models(source: &ModelSource) -> Result<RepositoryScan, Reposi
         if entry.is_dir() {
             let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or(stem);
             match versions(&entry, name) {
-                Ok(models) => found.models.extend(models),
+                Ok(models) => found.extend(models),
                 Err(error) => found.unreadable.push(error),
             }
         } else if is_model(&entry) {
-            found.models.push(ModelFile::single(stem, entry.clone()));
+            found.extend([ModelFile::single(stem, entry.clone())]);
         }
     }
     found.models.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| compare_versions(&a.version, &b.version)));
     Ok(found)
 }
 
-fn versions(directory: &Path, name: &str) -> Result<Vec<ModelFile>, RepositoryError> {
-    let model = |version: &str, path: PathBuf| ModelFile {
-        name: name.to_owned(),
-        version: version.to_owned(),
-        path,
-        directory: Some(directory.to_owned()),
-    };
+fn versions(
+    directory: &Path,
+    name: &str,
+) -> Result<Vec<Result<ModelFile, RepositoryError>>, RepositoryError> {
+    let model = |version: &str, path: PathBuf| ModelFile::new(name, version, path, Some(directory));
     if let Some(path) = model_in(directory)? {
         return Ok(vec![model("1", path)]);
     }
@@ -164,6 +193,26 @@ mod tests {
         let many = ["many/1/model.onnx", "many/10/model.onnx", "many/9/net.onnx"];
         let files = [&many[..], &["flat.onnx", "one/model.onnx", "x.txt"]].concat();
         assert_eq!(found(&files), ["flat:1", "many:1", "many:9", "many:10", "one:1"]);
+    }
+
+    #[test]
+    fn what_has_line_breaks_in_its_name_is_not_served_and_told() {
+        let directory = tempfile::tempdir().unwrap();
+        for file in
+            ["a\nb.onnx", "a\x1b[31m/model.onnx", "good/1\r2/model.onnx", "good/3/model.onnx", "ö ü.onnx"]
+        {
+            let path = directory.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, b"").unwrap();
+        }
+        let found = find_models(&ModelSource::Directory(directory.path().to_owned())).unwrap();
+        let names: Vec<_> = found.models.iter().map(|model| (&*model.name, &*model.version)).collect();
+        assert_eq!(names, [("good", "3"), ("ö ü", "1")]);
+        let told: Vec<_> = found.unreadable.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told.iter().all(|text| !text.contains(char::is_control)), "{told:?}");
+        let file = ModelSource::File { name: "a\nb".to_owned(), file: "m.onnx".into() };
+        assert!(matches!(find_models(&file), Err(RepositoryError::Name { .. })));
     }
 
     #[test]

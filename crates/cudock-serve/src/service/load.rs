@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use cudock_base::lock;
+use cudock_base::text::error_chain;
 
 use super::memory;
 use super::residency::{Memory, Policy};
@@ -66,8 +67,7 @@ impl ModelService {
     fn scan(&self) -> Result<Vec<ModelFile>, RepositoryError> {
         let found = model::find_models(&self.settings.models)?;
         for error in &found.unreadable {
-            let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-            self.settings.server.log.event("models_not_read", &[("error", &format!("{error}: {source}"))]);
+            self.settings.server.log.event("models_not_read", &[("error", &error_chain(error))]);
         }
         Ok(found.models)
     }

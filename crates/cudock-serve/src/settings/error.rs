@@ -30,6 +30,8 @@ pub enum SettingsError {
     /// A declared tensor has a size below -1.
     #[error("`{name}` has the size {size}")]
     TensorSize { name: String, size: i64 },
+    #[error("`trust = true` in a file grants no trust: whoever wrote the model may have written the file")]
+    TrustInFile,
     /// An ONNX model appeared among Python models.
     #[error("ONNX Runtime is not loaded, because there was no ONNX model when the server started")]
     NoOnnxRuntime,
@@ -62,6 +64,9 @@ impl Report for SettingsError {
             Self::OnnxBf16 => "pass --precision fp16".to_owned(),
             Self::ForeignFormat { export, .. } => format!("export it first: {export}"),
             Self::TensorSize { .. } => "a size is -1 for any, or 0 and more".to_owned(),
+            Self::TrustInFile => {
+                "remove it, and pass --trust to `cudock serve` if you trust the model's author".to_owned()
+            }
             Self::NoOnnxRuntime => "restart the server".to_owned(),
             Self::NotFound(_) => {
                 "name a model file, a directory with a cudock.toml, or a directory of models".to_owned()

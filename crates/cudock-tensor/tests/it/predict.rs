@@ -60,10 +60,19 @@ fn several_inputs_come_by_name_in_any_order() {
 }
 
 #[test]
-fn a_model_that_is_not_batched_takes_its_shape_and_no_other() {
+fn a_model_whose_rows_depend_on_each_other_takes_one_without_the_row_dimension_too() {
     let signature = Signature { batched: false, ..one(DType::F32, &[None, Some(2)]) };
     let inference = read(r#"{"input": [[1, 2], [3, 4]]}"#, &signature).unwrap();
     assert_eq!((inference.rows, inference.single), (1, false));
+    let inference = read(r#"{"input": [1, 2]}"#, &signature).unwrap();
+    assert_eq!((inference.rows, inference.single, inference.inputs[0].shape()), (1, true, &[1, 2][..]));
+    assert!(read(r#"{"input": [1, 2, 3]}"#, &signature).is_err());
+}
+
+#[test]
+fn a_model_without_rows_takes_its_shape_and_no_other() {
+    let signature = Signature { batched: false, ..one(DType::F32, &[Some(1), Some(2)]) };
+    assert!(!read(r#"{"input": [[1, 2]]}"#, &signature).unwrap().single);
     assert!(read(r#"{"input": [1, 2]}"#, &signature).is_err());
 }
 

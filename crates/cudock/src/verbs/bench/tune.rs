@@ -22,6 +22,7 @@ pub(super) fn run(args: &BenchArgs, path: &Path, format: Format) -> Result<Outco
         command.arg("serve").arg(path).args(["--port", "0"]);
         command.args(device.to_possible_value().iter().flat_map(|name| ["--device", name.get_name()]));
         command.args(device.is_gpu().then_some("--require-gpu")).args(args.offline.then_some("--offline"));
+        command.args(args.tuning.trust.then_some("--trust"));
         command.env("NO_COLOR", "1").env("OTEL_SDK_DISABLED", "true").env_remove(API_KEYS);
         command
     };

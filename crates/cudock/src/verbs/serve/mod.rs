@@ -31,9 +31,8 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
     }
     let first = server.addresses().first().copied();
     let mut ready = |service: &ModelService| {
-        let mut names: Vec<String> = service.models().into_iter().map(|entry| entry.name).collect();
-        names.dedup();
-        if let Some(address) = first {
+        let names = service.ready_names();
+        if let Some(address) = first.filter(|_| !names.is_empty()) {
             status(format!(
                 "{} {}: open {scheme}://{address}/, or POST to {scheme}://{address}/predict",
                 styled(BOLD, "ready"),

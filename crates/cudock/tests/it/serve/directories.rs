@@ -38,6 +38,25 @@ fn each_model_of_a_directory_may_have_settings_of_its_own() {
 }
 
 #[test]
+fn ready_names_the_models_that_answer_and_no_name_writes_a_line_of_its_own() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("models/good/model.onnx", &times(2.0));
+    stage.write("models/also good.onnx", &times(3.0));
+    stage.write("models/broken.onnx", b"not a model");
+    stage.write("models/invalid/model.onnx", &times(2.0));
+    stage.write("models/invalid/cudock.toml", b"[serve]\nmax_batsh = 1\n");
+    stage.write("models/a\nready all: open http:/model.onnx", &times(2.0));
+    let server = stage.serve("models", &[]);
+    let said = server.said();
+    let ready: Vec<&str> = said.lines().filter(|line| line.starts_with("ready ")).collect();
+    assert!(ready.len() == 1 && ready[0].starts_with("ready also good, good: open "), "{said}");
+    assert!(said.contains(r#"models not read error="cannot serve a model as"#), "{said}");
+    assert_eq!(factor(&server, "/predict/good"), Some(2.0));
+    let names = server.health().1["models"].as_array().unwrap().len();
+    assert_eq!(names, 2);
+}
+
+#[test]
 fn a_broken_version_does_not_keep_the_others_from_being_reloaded() {
     let Some(stage) = Stage::new() else { return };
     stage.write("models/m/1/model.onnx", &times(1.0));

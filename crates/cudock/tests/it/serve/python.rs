@@ -72,6 +72,37 @@ fn rows_of_mixed_fields_are_answered_with_rows_of_fields() {
 }
 
 #[test]
+fn a_file_beside_a_model_grants_no_trust_and_the_flag_does() {
+    let Some((stage, python)) = Stage::python() else { return };
+    let marker = stage.path("marker");
+    let pickle = format!("cos\nsystem\n(S'touch {}'\ntR.", marker.display());
+    for project in ["models/evil", "project"] {
+        stage.write(&format!("{project}/model.pkl"), pickle.as_bytes());
+    }
+    stage.write("models/evil/cudock.toml", b"[serve]\ntrust = true\n");
+    stage.write("models/good/model.py", double("").as_bytes());
+    stage.write("project/cudock.toml", b"[workload]\nmodel = \"model.pkl\"\n[serve]\ntrust = true\n");
+    let words: Vec<&str> = python.iter().map(String::as_str).collect();
+    let server = stage.serve("models", &words);
+    let refused = server.ask(&Ask::post("/predict/evil", r#"{"input": [[1, 2]]}"#));
+    assert_eq!(refused.status, 503);
+    assert!(refused.text().contains("grants no trust"), "{}", refused.text());
+    assert!(server.said().contains("ready good: open "), "{}", server.said());
+    let project = stage.path("project");
+    let serve = |flags: &[&str]| {
+        let words =
+            [&["serve", project.to_str().unwrap(), "--device", "cpu", "--port", "0"], &words[..], flags];
+        crate::support::shown(&stage.command(&words.concat()).output().unwrap())
+    };
+    let said = serve(&[]);
+    assert!(said.contains("grants no trust") && said.contains("hint: remove it, and pass --trust"), "{said}");
+    assert!(!marker.exists());
+    // The pickle is loaded; what it holds is no model.
+    let said = serve(&["--trust"]);
+    assert!(marker.exists() && said.contains("has no method `predict`"), "{said}");
+}
+
+#[test]
 fn a_row_that_raises_fails_alone_and_only_the_log_has_the_traceback() {
     let source = double("if 13 in x[:, 0]: raise ValueError('unlucky row')");
     let Some((_stage, server)) = serve(&source, &["--queue-time", "60s"]) else { return };

@@ -5,6 +5,7 @@ use cudock_testkit::onnx::{self, Attribute, OnnxModel};
 use serde_json::{Value, json};
 
 use crate::serve_support::client::Ask;
+use crate::serve_support::made::{f32_bytes, f32_values};
 use crate::serve_support::server::{Server, Stage, eventually};
 use crate::serve_support::{occupy, receive_all, send_all, until_queued};
 
@@ -37,6 +38,10 @@ fn rows_that_depend_on_each_other_never_share_a_batch() {
     assert_eq!(two_at_once(&server), [json!([[1.0, 1.0]]), json!([[1.0, 1.0]])]);
     let own = server.ask(&Ask::predict("[[0, 0], [0, 0]]")).ok().json();
     assert_eq!(own["prediction"], json!([[0.5, 0.5], [0.5, 0.5]]), "a client's own rows stay together");
+    // One row needs no row dimension, as with other models, in any format.
+    assert_eq!(server.ask(&Ask::predict("[3, 4]")).ok().json()["prediction"], json!([1.0, 1.0]));
+    let raw = Ask::post("/predict", f32_bytes(&[0.0; 4])).with("content-type", "application/octet-stream");
+    assert_eq!(f32_values(&server.ask(&raw).ok().body), [0.5; 4]);
 }
 
 #[test]
