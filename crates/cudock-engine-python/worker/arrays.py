@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 from cudock_lane import view
-from cudock_signature import BatchError, Spec, arrange, find_outputs, named_outputs
+from cudock_signature import BatchError, InvalidRows, Spec, arrange, find_outputs, named_outputs
 from cudock_worker import in_this_process
 
 
@@ -116,19 +116,24 @@ class JsonModel:
 
     def run(self, lane, plan):
         texts = read_strings(lane.inputs[0], plan.extents[0])
-        # Rows that pad or warm up are empty.
-        rows = [self.row(index, text) for index, text in enumerate(texts) if text]
+        rows, invalid = [], []
+        for index, text in enumerate(texts):
+            # Rows that pad or warm up are empty.
+            if text:
+                try:
+                    rows.append(self.row(text))
+                except (TypeError, ValueError) as error:
+                    invalid.append((index, str(error)))
+        if invalid:
+            raise InvalidRows(invalid)
         with self.lock:
             encoded = iter([encode(result) for result in self.results(rows)] if rows else [])
         strings = np.array([next(encoded) if text else "null" for text in texts], object)
         return [write_strings(lane.outputs[0], strings)]
 
-    def row(self, index, text):
-        try:
-            value = json.loads(text)
-            return self.row_type(**value) if self.row_type else value
-        except (TypeError, ValueError) as error:
-            raise BatchError(f"row {index}: {error}") from error
+    def row(self, text):
+        value = json.loads(text)
+        return self.row_type(**value) if self.row_type else value
 
     def results(self, rows):
         results = self.call(rows)

@@ -8,12 +8,13 @@ import sys
 import traceback
 
 import numpy as np
-from cudock_signature import BatchError, are_batched
+from cudock_signature import BatchError, InvalidRows, are_batched
 from cudock_worker import describe, end_now
 
-# Kinds of replies, and the most bytes of a packet, of the number of its batch, and of an error message, as in wire.rs.
-DONE, FAILED, BROKEN, OUT_OF_MEMORY = range(4)
-PACKET, NUMBER, TEXT = 200 << 10, 8, 16 << 10
+# Kinds of replies, and the most bytes of a packet, of the number of its batch, of an error message, and of the reason for a row,
+# as in wire.rs.
+DONE, FAILED, BROKEN, OUT_OF_MEMORY, INVALID_ROWS = range(5)
+PACKET, NUMBER, TEXT, ROW_TEXT = 200 << 10, 8, 16 << 10, 1 << 10
 # Sizes of shared memory are multiples of this.
 STEP = 64 << 10
 # Most batch shapes for which a lane keeps what it prepared.
@@ -119,8 +120,23 @@ class Lane:
         return plan
 
 
+def encode_rows(rows):
+    """As many rows as fit into a packet."""
+    parts, room = [], PACKET - NUMBER - 1
+    for row, reason in rows:
+        text = reason.encode("utf-8", "replace")[:ROW_TEXT]
+        part = struct.pack("<QQ", row, len(text)) + text
+        room -= len(part)
+        if room < 0:
+            break
+        parts.append(part)
+    return b"".join(parts)
+
+
 def failure(error):
     """The reply for a batch that failed. The traceback goes only to the log."""
+    if isinstance(error, InvalidRows):
+        return bytes([INVALID_ROWS]) + encode_rows(error.rows)
     is_mismatch = isinstance(error, BatchError)
     if not is_mismatch:
         traceback.print_exception(type(error), error, error.__traceback__)

@@ -17,7 +17,15 @@ DTYPE_NAMES = {server: name for name, server in DTYPES.items()}
 
 
 class BatchError(Exception):
-    """A batch whose inputs or outputs do not match the signature."""
+    """A batch whose outputs do not match the signature."""
+
+
+class InvalidRows(Exception):
+    """Rows that the model does not take: their indices, and why."""
+
+    def __init__(self, rows):
+        super().__init__(rows)
+        self.rows = rows
 
 
 class Spec(typing.NamedTuple):

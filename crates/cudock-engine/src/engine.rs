@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cudock_tensor::{DType, Signature};
+use cudock_tensor::{DType, Signature, rows_range};
 
 use crate::{Extent, LaneMemory, PrecisionReport};
 
@@ -98,6 +98,9 @@ pub enum EngineError {
     /// The batch failed; the engine can run the next one.
     #[error("the engine failed: {0}")]
     Failed(String),
+    /// Nothing was run, because the model does not take some rows; the engine can run the others.
+    #[error("the model does not take {}", show_rows(.0))]
+    InvalidRows(Vec<InvalidRow>),
     /// The engine process has exited; all its lanes are unusable.
     #[error("the engine died ({0})")]
     Died(String),
@@ -117,6 +120,19 @@ pub enum EngineError {
     NoGpu(String),
 }
 
+/// A row that the model does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidRow {
+    /// Its index in the batch.
+    pub row: usize,
+    pub reason: String,
+}
+
+fn show_rows(rows: &[InvalidRow]) -> String {
+    let rows = rows.iter().map(|InvalidRow { row, reason }| format!("row {row} ({reason})"));
+    rows.collect::<Vec<_>>().join(", ")
+}
+
 impl EngineError {
     /// Whether the engine must be restarted.
     pub fn is_fatal(&self) -> bool {
@@ -131,6 +147,16 @@ pub struct OutputView<'lane> {
     pub shape: Vec<usize>,
     /// Its bytes, in the layout of [`cudock_tensor::Tensor`].
     pub data: &'lane [u8],
+}
+
+impl OutputView<'_> {
+    /// Its rows `from..to`; `None` if out of range.
+    pub fn rows(&self, from: usize, to: usize) -> Option<Self> {
+        let data = self.data.get(rows_range(self.dtype, &self.shape, self.data, from, to)?)?;
+        let mut shape = self.shape.clone();
+        *shape.first_mut()? = to - from;
+        Some(Self { dtype: self.dtype, shape, data })
+    }
 }
 
 /// Memory and execution of one batch at a time.

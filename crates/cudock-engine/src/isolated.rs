@@ -280,6 +280,7 @@ impl Lane for IsolatedLane {
             BatchReply::Failed(text) => return Err(EngineError::Failed(text)),
             BatchReply::Broken(text) => return Err(self.kill_untrusted(&text)),
             BatchReply::OutOfMemory(text) => return Err(EngineError::DeviceMemory(text)),
+            BatchReply::InvalidRows(rows) => return Err(EngineError::InvalidRows(rows)),
         }
         self.check()?;
         self.memory.output_views()

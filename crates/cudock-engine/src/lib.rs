@@ -27,7 +27,7 @@ mod wire;
 
 pub use child::serve_child;
 pub use engine::{
-    CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView,
+    CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, InvalidRow, Lane, OutputView,
     Provider, SharedEngine, SharedLane, skip_reasons,
 };
 pub use independence::{RowCheck, check_rows};

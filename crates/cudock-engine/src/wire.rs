@@ -4,12 +4,14 @@
 //! about, one byte and the extents of the outputs, or an error message. Each is one packet. The engine process runs
 //! third-party code, so its packets are parsed as untrusted input.
 
-use crate::{EngineError, Extent};
+use crate::{EngineError, Extent, InvalidRow};
 
 /// Largest packet in bytes: what a socket accepts by default.
 pub(crate) const PACKET: usize = 200 << 10;
 /// Longest error message in bytes.
 const TEXT: usize = 16 << 10;
+/// Longest reason for a row in bytes.
+const ROW_TEXT: usize = 1 << 10;
 /// Bytes of a number.
 const NUMBER: usize = 8;
 
@@ -17,6 +19,7 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const BROKEN: u8 = 2;
 const OUT_OF_MEMORY: u8 = 3;
+const INVALID_ROWS: u8 = 4;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BatchReply {
@@ -27,6 +30,8 @@ pub(crate) enum BatchReply {
     Broken(String),
     /// The batch does not fit into the device's memory; a smaller one may.
     OutOfMemory(String),
+    /// Nothing was run, because the model does not take some rows.
+    InvalidRows(Vec<InvalidRow>),
 }
 
 /// An invalid packet, with the position of the error.
@@ -87,13 +92,45 @@ pub(crate) fn write_failure(packet: &mut Vec<u8>, batch: u64, error: &EngineErro
         EngineError::Failed(text) => (FAILED, text),
         EngineError::Died(text) => (BROKEN, text),
         EngineError::DeviceMemory(text) => (OUT_OF_MEMORY, text),
+        EngineError::InvalidRows(rows) => {
+            begin(packet, batch, INVALID_ROWS);
+            return put_rows(packet, rows);
+        }
         error => {
             other = error.to_string();
             (FAILED, &other)
         }
     };
     begin(packet, batch, kind);
-    packet.extend_from_slice(text.as_bytes().get(..TEXT).unwrap_or(text.as_bytes()));
+    packet.extend_from_slice(cut(text, TEXT));
+}
+
+/// Appends as many rows as fit into a packet.
+fn put_rows(packet: &mut Vec<u8>, rows: &[InvalidRow]) {
+    for InvalidRow { row, reason } in rows {
+        let reason = cut(reason, ROW_TEXT);
+        if packet.len() + 2 * NUMBER + reason.len() > PACKET {
+            break;
+        }
+        put_number(packet, *row);
+        put_number(packet, reason.len());
+        packet.extend_from_slice(reason);
+    }
+}
+
+fn read_rows(mut rest: &[u8]) -> Option<Vec<InvalidRow>> {
+    let mut rows = Vec::new();
+    while !rest.is_empty() {
+        let (row, length) = (number(&mut rest)?, number(&mut rest)?);
+        let (reason, after) = rest.split_at_checked(length)?;
+        rest = after;
+        rows.push(InvalidRow { row, reason: String::from_utf8_lossy(reason).into_owned() });
+    }
+    Some(rows)
+}
+
+fn cut(text: &str, most: usize) -> &[u8] {
+    text.as_bytes().get(..most).unwrap_or(text.as_bytes())
 }
 
 /// Parses a reply and the number of its batch; the extents of the outputs go into `outputs`.
@@ -108,6 +145,7 @@ pub(crate) fn read_reply(packet: &[u8], outputs: &mut [Extent]) -> Result<(u64, 
         FAILED => BatchReply::Failed(text()),
         BROKEN => BatchReply::Broken(text()),
         OUT_OF_MEMORY => BatchReply::OutOfMemory(text()),
+        INVALID_ROWS => BatchReply::InvalidRows(read_rows(rest).ok_or(InvalidPacket(NUMBER + 1))?),
         _ => return Err(InvalidPacket(NUMBER)),
     };
     Ok((u64::from_le_bytes(*batch), reply))
@@ -131,7 +169,7 @@ mod tests {
         BatchReply, InvalidPacket, PACKET, put_extents, read_extents, read_reply, read_request,
         write_extents, write_failure,
     };
-    use crate::{EngineError, Extent};
+    use crate::{EngineError, Extent, InvalidRow};
 
     fn extents() -> impl Strategy<Value = Vec<Extent>> {
         let extent = (any::<usize>(), proptest::collection::vec(any::<usize>(), 0..6));
@@ -196,9 +234,24 @@ mod tests {
     }
 
     #[test]
+    fn of_invalid_rows_as_many_are_told_as_fit_into_a_packet() {
+        let rows = (0..1000).map(|row| InvalidRow { row, reason: "ä".repeat(row) }).collect::<Vec<_>>();
+        let mut packet = Vec::new();
+        write_failure(&mut packet, 1, &EngineError::InvalidRows(rows.clone()));
+        assert!(packet.len() <= PACKET);
+        let Ok((1, BatchReply::InvalidRows(read))) = read_reply(&packet, &mut []) else { panic!() };
+        assert!(read.len() > 100 && read.len() < rows.len());
+        assert_eq!(read[..100], rows[..100]);
+        packet.pop();
+        assert!(read_reply(&packet, &mut []).is_err());
+    }
+
+    #[test]
     fn a_failure_keeps_its_kind() {
         let text = || "text".to_owned();
+        let rows = || vec![InvalidRow { row: 3, reason: text() }];
         for (error, reply) in [
+            (EngineError::InvalidRows(rows()), BatchReply::InvalidRows(rows())),
             (EngineError::Failed(text()), BatchReply::Failed(text())),
             (EngineError::Died(text()), BatchReply::Broken(text())),
             (EngineError::DeviceMemory(text()), BatchReply::OutOfMemory(text())),

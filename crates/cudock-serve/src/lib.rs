@@ -26,9 +26,8 @@ pub use settings::{
     ServeSettings, SettingsError, StartEngine, locate_models, options_in, platform_model, platform_options,
 };
 
-/// Number of copies of a large request's tensors while it runs: the tensors, the engine's input and about as much
-/// output.
-const COPIES: usize = 3;
+/// Number of copies of a large request's tensors while it runs: the tensors and the engine's input.
+const COPIES: usize = 2;
 
 /// A model in the list of models, loaded or not.
 #[derive(Clone, Debug, PartialEq, Eq)]

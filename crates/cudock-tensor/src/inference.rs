@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::Tensor;
 use crate::envelope::ResponseForm;
+use crate::json::write::most_bytes;
+use crate::{Signature, Tensor};
 
 /// A request, checked against the signature of its model.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,6 +41,19 @@ pub struct RequestedOutput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InferenceResponse {
     pub outputs: Vec<Tensor>,
+}
+
+impl InferenceResponse {
+    /// The most bytes of all outputs as JSON or CSV, without what is around them. Each row may have the names of the outputs.
+    pub fn most_text(&self, signature: &Signature) -> usize {
+        let outputs = self.outputs.iter().zip(&signature.outputs);
+        outputs.map(|(tensor, spec)| most_bytes(tensor) + tensor.rows() * (spec.name.len() + 8)).sum()
+    }
+
+    /// The bytes of all outputs.
+    pub fn size(&self) -> usize {
+        self.outputs.iter().map(|tensor| tensor.data().len()).sum()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

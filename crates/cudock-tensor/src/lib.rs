@@ -38,4 +38,4 @@ pub use inference::{InferenceRequest, InferenceResponse, RequestLimits, Requeste
 pub use request_error::RequestError;
 pub use response_error::ResponseError;
 pub use signature::{Signature, TensorSpec};
-pub use tensor::{Tensor, TensorError, elements};
+pub use tensor::{Tensor, TensorError, elements, rows_range};

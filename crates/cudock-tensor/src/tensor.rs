@@ -1,5 +1,7 @@
 //! A tensor: type, shape and bytes.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use crate::DType;
@@ -80,15 +82,7 @@ impl Tensor {
 
     /// Rows `from..to`, sharing the bytes; `None` if out of range.
     pub fn slice_rows(&self, from: usize, to: usize) -> Option<Self> {
-        let rows = *self.shape.first()?;
-        if from > to || to > rows {
-            return None;
-        }
-        let per_row = elements(self.shape.get(1..)?)?;
-        let range = match self.dtype.size() {
-            Some(size) => from * per_row * size..to * per_row * size,
-            None => string_offset(&self.data, from * per_row)?..string_offset(&self.data, to * per_row)?,
-        };
+        let range = rows_range(self.dtype, &self.shape, &self.data, from, to)?;
         let mut shape = self.shape.clone();
         *shape.first_mut()? = to - from;
         Some(Self { dtype: self.dtype, shape, data: self.data.slice(range) })
@@ -117,6 +111,27 @@ impl Tensor {
             self
         })
     }
+}
+
+/// Where the rows `from..to` of a tensor of that type and shape are in its bytes; `None` if out of range.
+pub fn rows_range(
+    dtype: DType,
+    shape: &[usize],
+    data: &[u8],
+    from: usize,
+    to: usize,
+) -> Option<Range<usize>> {
+    let (rows, row) = shape.split_first()?;
+    if from > to || to > *rows {
+        return None;
+    }
+    let per_row = elements(row)?;
+    let (from, to) = (from.checked_mul(per_row)?, to.checked_mul(per_row)?);
+    let range = match dtype.size() {
+        Some(size) => from.checked_mul(size)?..to.checked_mul(size)?,
+        None => string_offset(data, from)?..string_offset(data, to)?,
+    };
+    (range.end <= data.len()).then_some(range)
 }
 
 /// Number of elements of a shape, unless it overflows.

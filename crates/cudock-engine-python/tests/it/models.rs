@@ -1,6 +1,6 @@
 //! Classes with `predict`: signatures and results.
 
-use cudock_engine::{Engine, Provider, RowCheck, check_rows};
+use cudock_engine::{Engine, EngineError, InvalidRow, Provider, RowCheck, check_rows};
 use cudock_tensor::{DType, TensorSpec};
 
 use crate::support::{LONG, Models, Worker, as_floats, floats, spec, strings};
@@ -109,16 +109,23 @@ class Model:
     let rows = strings(&[r#"{"age": 3, "name": "x"}"#, r#"{"age": -1}"#, ""]);
     let expected = strings(&[r#"{"name": "x", "risk": 1.5}"#, r#"{"name": "nobody", "risk": null}"#, "null"]);
     assert_eq!(worker.run(&[rows]).unwrap(), [expected]);
-    for (row, message) in [
-        (
-            r#"{"age": 3, "weight": 1}"#,
-            "row 0: Person.__init__() got an unexpected keyword argument 'weight'",
-        ),
-        ("{", "row 0: Expecting property name"),
-    ] {
-        let error = worker.run(&[strings(&[row])]).unwrap_err().to_string();
-        assert!(error.contains(message), "{error}");
+    // All rows that do not fit are named, and nothing is run.
+    let rows = [r#"{"age": 3, "weight": 1}"#, r#"{"age": 3}"#, "{", "[1, 2]", "", r#"{"name": "x"}"#];
+    let Err(EngineError::InvalidRows(invalid)) = worker.run(&[strings(&rows)]) else { panic!("all fit") };
+    let reasons = [
+        (0, "got an unexpected keyword argument 'weight'"),
+        (2, "Expecting property name"),
+        (3, "argument after ** must be a mapping"),
+        (5, "missing 1 required positional argument: 'age'"),
+    ];
+    assert_eq!(invalid.len(), reasons.len(), "{invalid:?}");
+    for (InvalidRow { row, reason }, (expected, text)) in invalid.iter().zip(reasons) {
+        assert!(*row == expected && reason.contains(text), "{row}: {reason}");
     }
+    assert_eq!(
+        worker.run(&[strings(&rows[1..2])]).unwrap(),
+        [strings(&[r#"{"name": "nobody", "risk": 1.5}"#])]
+    );
     let mut plain =
         models.start("class M:\n    def predict(self, rows: list):\n        return [len(r) for r in rows]\n");
     assert_eq!(plain.run(&[strings(&["[1, 2]", "{}"])]).unwrap(), [strings(&["2", "0"])]);

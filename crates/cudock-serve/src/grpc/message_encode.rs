@@ -20,13 +20,15 @@ pub(crate) async fn encode_message(
     workers.run(move || frame(parts, encoding)).await?
 }
 
-/// Keeps the reservation of a large response until its client has read it.
+/// Keeps the reservation of a large response until its client has read it. Tensors that were not compressed have their
+/// own.
 pub(crate) fn hold_until_sent(
     mut pieces: Vec<Bytes>,
     mut held: Reservation,
+    encoding: GrpcEncoding,
 ) -> Result<Vec<Bytes>, GrpcStatus> {
     let total: usize = pieces.iter().map(Bytes::len).sum();
-    if total > SMALL_BODY {
+    if total > SMALL_BODY && encoding != GrpcEncoding::Identity {
         held.resize(total)?;
         if let Some(largest) = pieces.iter_mut().max_by_key(|piece| piece.len()) {
             *largest = held.attach(std::mem::take(largest));

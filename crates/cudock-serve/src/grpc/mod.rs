@@ -136,7 +136,10 @@ async fn route(
             infer::run(&service, message, held, call.deadline, call.received, &mut info, trace).await?;
         let parts = completed.response().message()?;
         let pieces = encode_message(&service.resources.workers, parts, call.response_encoding).await?;
-        return Ok(body::single(call.response_encoding, hold_until_sent(pieces, held)?));
+        return Ok(body::single(
+            call.response_encoding,
+            hold_until_sent(pieces, held, call.response_encoding)?,
+        ));
     }
     drop(held);
     let response = match (name, method) {

@@ -86,7 +86,7 @@ async fn response(
     };
     let pieces = encode_message(&service.resources.workers, parts, call.response_encoding).await?;
     match held {
-        Some(held) => hold_until_sent(pieces, held),
+        Some(held) => hold_until_sent(pieces, held, call.response_encoding),
         None => Ok(pieces),
     }
 }

@@ -171,6 +171,11 @@ pub(crate) async fn predict(
     let trace = head.extensions.get::<Arc<RequestTrace>>();
     let response = model.infer(request, received, trace.map(AsRef::as_ref)).await?;
     let answered = trace.map(|_| Instant::now());
+    let most = match wanted {
+        BodyFormat::Json | BodyFormat::Csv => response.most_text(&model.signature),
+        BodyFormat::Raw => 0,
+        BodyFormat::Npy => response.size(),
+    };
     let writing = move |response: &InferenceResponse| {
         let (signature, mut out) = (&model.signature, Vec::new());
         match wanted {
@@ -201,7 +206,7 @@ pub(crate) async fn predict(
         BodyFormat::Npy => (NPY, MAX_INLINE_COPY),
         BodyFormat::Csv => (CSV, MAX_INLINE_PARSE),
     };
-    let (bytes, ()) = write(service, reservation, response, inline, writing).await?;
+    let (bytes, ()) = write(service, reservation, response, inline, most, writing).await?;
     note_reply(trace, answered);
     Ok(full(StatusCode::OK, kind, bytes))
 }
@@ -235,6 +240,8 @@ pub(crate) async fn infer(
     let response = model.infer(request, received, trace.map(AsRef::as_ref)).await?;
     let answered = trace.map(|_| Instant::now());
     let inline = if binary_outputs { MAX_INLINE_COPY } else { MAX_INLINE_PARSE };
+    // Each output may be text or bytes.
+    let most = response.most_text(&model.signature).max(response.size());
     let writing = move |response: &InferenceResponse| {
         let mut out = Vec::new();
         let reply = oip::ResponseOptions { id: id.as_deref(), outputs: &outputs, binary_outputs };
@@ -242,7 +249,7 @@ pub(crate) async fn infer(
         let json_length = oip::write(response, &model.signature, &reply, name, version, &mut out)?;
         Ok((out.into(), json_length))
     };
-    let (bytes, json_length) = write(service, reservation, response, inline, writing).await?;
+    let (bytes, json_length) = write(service, reservation, response, inline, most, writing).await?;
     note_reply(trace, answered);
     let mut response = full(StatusCode::OK, if json_length.is_some() { OCTETS } else { JSON }, bytes);
     if let Some(length) = json_length {
@@ -320,22 +327,23 @@ fn parsed_size(text: &[u8], signature: &Signature) -> usize {
 }
 
 /// Writes a response: on a worker thread if it is larger than `inline`. A large one keeps its reservation until its
-/// client has read it.
+/// client has read it; that of the tensors is their own. `most` is the most bytes that are written.
 async fn write<T: Send + 'static>(
     service: &ModelService,
     mut held: Reservation,
     response: InferenceResponse,
     inline: usize,
+    most: usize,
     write: impl FnOnce(&InferenceResponse) -> Result<(Bytes, T), ServeError> + Send + 'static,
 ) -> Result<(Bytes, T), ServeError> {
-    let size: usize = response.outputs.iter().map(|tensor| tensor.data().len()).sum();
+    let size = response.size();
     let writing = move || {
         if size > SMALL_BODY {
-            held.resize(size * 2)?;
+            held.resize(most)?;
         }
         let (bytes, extra) = write(&response)?;
         drop(response);
-        if bytes.len() <= SMALL_BODY {
+        if most == 0 || bytes.len() <= SMALL_BODY {
             return Ok((bytes, extra));
         }
         held.resize(bytes.len())?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cudock_engine::{
     DeviceInfo, Engine, EngineError, ExitCheck, Lane, OutputSink, RowCheck, check_rows, skip_reasons,
 };
-use cudock_server::Log;
+use cudock_server::{Budget, Log};
 use cudock_tensor::Signature;
 
 use super::health::ModelHealth;
@@ -27,6 +27,8 @@ pub(crate) struct EngineManager {
     pub(crate) queue: Arc<Queue>,
     pub(crate) health: Arc<ModelHealth>,
     pub(crate) log: Log,
+    /// Memory for outputs.
+    pub(crate) budget: Arc<Budget>,
 }
 
 /// First and longest pause between attempts to start an engine.
@@ -214,6 +216,7 @@ impl EngineManager {
                         pad_sizes: self.settings.pad_sizes.clone(),
                         padding: Arc::clone(padding),
                         limit: self.settings.engine_timeout,
+                        budget: Arc::clone(&self.budget),
                         engine: number,
                         on_limited: Box::new(move |rows| {
                             manager.log_event("batch_limited", &[("rows", &rows.to_string())]);

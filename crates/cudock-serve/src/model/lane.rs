@@ -1,13 +1,16 @@
 //! One lane of an engine: takes a batch, fills the buffers, runs it, and sends the replies.
 
-use std::borrow::Cow;
+mod fill;
+mod outputs;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use cudock_engine::{EngineError, Lane, OutputView};
-use cudock_tensor::{DType, InferenceResponse, Signature, Tensor, elements};
+use cudock_engine::{EngineError, InvalidRow, Lane};
+use cudock_server::{Budget, HttpRejection};
+use cudock_tensor::{InferenceResponse, Signature, Tensor};
 
+use self::outputs::BatchOutputs;
 use super::queue::{Attempt, PendingRequest, Queue, RunnableBatch};
 use super::shapes::{self, RowShapes};
 use crate::ServeError;
@@ -24,6 +27,8 @@ pub(crate) struct LaneContext {
     pub(crate) padding: Arc<Vec<Vec<u8>>>,
     /// Longest time of the engine for one batch.
     pub(crate) limit: Duration,
+    /// Memory for outputs.
+    pub(crate) budget: Arc<Budget>,
     /// Number of the engine to which the lane belongs.
     pub(crate) engine: u64,
     /// Called with the rows of a batch that fit into the device's memory, when these are fewer than before.
@@ -43,6 +48,15 @@ impl RowRange {
     fn len(self) -> usize {
         self.to - self.from
     }
+
+    /// An error whose rows are counted from the beginning of the batch.
+    fn in_batch(self, error: EngineError) -> EngineError {
+        let EngineError::InvalidRows(mut rows) = error else { return error };
+        for invalid in &mut rows {
+            invalid.row = invalid.row.saturating_add(self.from);
+        }
+        EngineError::InvalidRows(rows)
+    }
 }
 
 /// A suspect may take this many times the estimate, instead of the full limit.
@@ -52,22 +66,27 @@ impl LaneContext {
     /// Runs batches until the queue is closed and empty (`Ok`) or the engine has died (`Err`).
     pub(crate) fn run_batches(&self, lane: &mut dyn Lane) -> Result<(), EngineError> {
         let mut replies = ReplyBatch::new(Some(Arc::clone(&self.queue)));
-        while let Some(batch) = self.queue.take(self.engine) {
+        while let Some(mut batch) = self.queue.take(self.engine) {
             let begun = self.queue.now();
-            let result = self.run(lane, &batch);
+            let result = self.run_valid_rows(lane, &mut batch, &mut replies);
             let ended = self.queue.now();
             self.queue.finished(batch.id, matches!(result, Ok((_, Parts::One))));
             match result {
+                // All had rows that the model does not take.
+                Ok(_) if batch.requests.is_empty() => {}
                 Ok((outputs, _)) => {
                     let run = RunTimes { dispatched: batch.dispatched, begun, ended };
+                    let BatchOutputs { of, read, .. } = outputs;
+                    let answered = batch.requests.iter().zip(&of).filter(|(_, outputs)| outputs.is_ok());
                     self.queue.metrics.batch(&BatchTimes {
                         run,
                         rows: batch.rows,
-                        received: batch.requests.iter().map(|request| request.received),
+                        received: answered.map(|(request, _)| request.received),
                     });
-                    self.send_replies(batch.requests, &outputs, run, &mut replies);
+                    self.send_replies(batch.requests, of, run, &mut replies);
                     replies.deliver();
                     lane.trim();
+                    drop(read);
                 }
                 Err(error) => {
                     let fatal = error.is_fatal();
@@ -82,19 +101,52 @@ impl LaneContext {
         Ok(())
     }
 
+    /// Runs a batch without the requests that have rows which the model does not take. They are rejected.
+    fn run_valid_rows(
+        &self,
+        lane: &mut dyn Lane,
+        batch: &mut RunnableBatch,
+        replies: &mut ReplyBatch,
+    ) -> Result<(BatchOutputs, Parts), EngineError> {
+        loop {
+            let result = self.run(lane, batch);
+            let Err(EngineError::InvalidRows(rows)) = &result else { return result };
+            let invalid = invalid_requests(&batch.requests, rows, self.signature.batched);
+            if invalid.iter().all(Option::is_none) {
+                return result;
+            }
+            let requests = std::mem::take(&mut batch.requests).into_iter().zip(invalid);
+            for (request, invalid) in requests {
+                match invalid {
+                    Some(rejection) => replies.add(request.sender, Err(rejection.into())),
+                    None => batch.requests.push(request),
+                }
+            }
+            replies.deliver();
+            batch.rows = batch.requests.iter().map(|request| request.rows).sum();
+            batch.padded_rows = self.queue.padded_within(batch.rows, batch.padded_rows);
+            if batch.requests.is_empty() {
+                return Ok((BatchOutputs::new(&self.budget, 0), Parts::Several));
+            }
+        }
+    }
+
     /// Runs a batch: in parts if it does not fit into the device's memory as a whole.
-    fn run(&self, lane: &mut dyn Lane, batch: &RunnableBatch) -> Result<(Vec<Tensor>, Parts), EngineError> {
+    fn run(&self, lane: &mut dyn Lane, batch: &RunnableBatch) -> Result<(BatchOutputs, Parts), EngineError> {
+        let mut outputs = BatchOutputs::new(&self.budget, batch.requests.len());
         let can_split = self.signature.batched && batch.rows > 0;
         if let Some(limit) = batch.row_limit.filter(|limit| can_split && batch.rows > *limit) {
-            return Ok((self.run_parts(lane, batch, limit)?, Parts::Several));
+            self.run_parts(lane, batch, limit, &mut outputs)?;
+            return Ok((outputs, Parts::Several));
         }
         let whole = RowRange { from: 0, to: batch.rows, padded: batch.padded_rows };
-        match self.run_rows(lane, batch, whole) {
+        match self.run_rows(lane, batch, whole, &mut outputs) {
             Err(EngineError::DeviceMemory(_)) if can_split && batch.padded_rows > 1 => {
                 let most = self.queue.part_rows(batch.padded_rows);
-                Ok((self.run_parts(lane, batch, most)?, Parts::Several))
+                self.run_parts(lane, batch, most, &mut outputs)?;
+                Ok((outputs, Parts::Several))
             }
-            result => Ok((result?, Parts::One)),
+            result => result.map(|()| (outputs, Parts::One)),
         }
     }
 
@@ -105,17 +157,14 @@ impl LaneContext {
         lane: &mut dyn Lane,
         batch: &RunnableBatch,
         mut most: usize,
-    ) -> Result<Vec<Tensor>, EngineError> {
-        let mut parts = Vec::new();
+        outputs: &mut BatchOutputs,
+    ) -> Result<(), EngineError> {
         let mut from = 0;
         while from < batch.rows {
             let to = batch.rows.min(from + most);
             let range = RowRange { from, to, padded: self.queue.padded_within(to - from, most) };
-            match self.run_rows(lane, batch, range) {
-                Ok(outputs) => {
-                    parts.push((outputs, range.len()));
-                    from = to;
-                }
+            match self.run_rows(lane, batch, range, outputs) {
+                Ok(()) => from = to,
                 Err(EngineError::DeviceMemory(_)) if range.padded > 1 => {
                     most = self.queue.part_rows(range.padded);
                 }
@@ -126,7 +175,7 @@ impl LaneContext {
         if self.queue.limit_rows(batch.bucket, most) {
             (self.on_limited)(most);
         }
-        join_parts(&parts)
+        Ok(())
     }
 
     fn run_rows(
@@ -134,7 +183,8 @@ impl LaneContext {
         lane: &mut dyn Lane,
         batch: &RunnableBatch,
         range: RowRange,
-    ) -> Result<Vec<Tensor>, EngineError> {
+        outputs: &mut BatchOutputs,
+    ) -> Result<(), EngineError> {
         let begun = Instant::now();
         self.fill(lane, batch, range)?;
         let input = begun.elapsed();
@@ -147,90 +197,49 @@ impl LaneContext {
             _ => self.limit,
         };
         let is_wanted = || batch.requests.iter().any(|request| request.sender.is_awaited());
-        let outputs = lane.run_while(limit, &is_wanted)?;
+        let views = lane.run_while(limit, &is_wanted).map_err(|error| range.in_batch(error))?;
         let ran = Instant::now();
-        let copied = outputs.iter().zip(&self.signature.outputs).map(|(view, spec)| {
-            if self.signature.batched && view.shape.first() != Some(&range.padded) {
+        let batched = self.signature.batched;
+        for (view, spec) in views.iter().zip(&self.signature.outputs).filter(|_| batched) {
+            if view.shape.first() != Some(&range.padded) {
                 return Err(EngineError::Failed(format!(
                     "output `{}` has shape {:?} for a batch of {} rows, so requests to this model cannot share a batch; \
                      set `batch = false` for it",
                     spec.name, view.shape, range.padded
                 )));
             }
-            copy_output(view)
-        }).collect();
-        self.queue.metrics.copied(input, ran.elapsed(), batch.requests.len());
-        copied
-    }
-
-    /// Writes rows of the requests into the lane.
-    fn fill(&self, lane: &mut dyn Lane, batch: &RunnableBatch, range: RowRange) -> Result<(), EngineError> {
-        let Some(first) = batch.requests.first() else { return Ok(()) };
-        let rows = RowShapes::of(&first.inputs, &self.signature, &self.pad_sizes);
-        for (index, row_shape) in rows.0.iter().enumerate() {
-            let dtype = first.inputs.get(index).map_or(DType::F32, Tensor::dtype);
-            let shape = with_rows(range.padded, row_shape, self.signature.batched);
-            let tensors = input_rows(&batch.requests, index, range);
-            if let Some(size) = dtype.size() {
-                let bytes = elements(&shape).and_then(|count| count.checked_mul(size)).unwrap_or(usize::MAX);
-                let out = lane.input(index, &shape, bytes)?;
-                let padding = self.padding.get(index).map(Vec::as_slice).unwrap_or_default();
-                fill_numbers(tensors, row_shape, self.signature.batched, size, padding, out)
-                    .ok_or_else(|| EngineError::Failed("rows of different shapes in one batch".to_owned()))?;
-            } else {
-                let strings: usize = tensors.clone().map(|tensor| tensor.data().len()).sum();
-                let padding = (range.padded - range.len()) * elements(row_shape).unwrap_or(1) * 4;
-                let out = lane.input(index, &shape, strings + padding)?;
-                let mut at = 0;
-                for tensor in tensors {
-                    copy_at(out, &mut at, tensor.data());
-                }
-                // An empty string is four bytes of length zero.
-                out.get_mut(at..).unwrap_or_default().fill(0);
-            }
         }
+        outputs.add(&batch.requests, &views, range, batched)?;
+        self.queue.metrics.copied(input, ran.elapsed(), batch.requests.len());
         Ok(())
     }
 
     fn send_replies(
         &self,
         requests: Vec<PendingRequest>,
-        outputs: &[Tensor],
+        outputs: Vec<Result<Vec<Tensor>, HttpRejection>>,
         run: RunTimes,
         replies: &mut ReplyBatch,
     ) {
-        let mut from = 0;
-        let too_few = || ServeError::Engine("the engine's outputs have fewer rows than the batch".to_owned());
-        for request in requests {
-            let to = from + request.rows;
-            let response = self.response(&request, outputs, from, to);
-            from = to;
-            let response = response.map(|response| TimedResponse { response, run });
-            replies.add(request.sender, response.ok_or_else(too_few));
+        for (request, outputs) in requests.into_iter().zip(outputs) {
+            let response =
+                outputs.map(|outputs| TimedResponse { response: self.response(&request, outputs), run });
+            replies.add(request.sender, response.map_err(ServeError::from));
         }
     }
 
-    fn response(
-        &self,
-        request: &PendingRequest,
-        outputs: &[Tensor],
-        from: usize,
-        to: usize,
-    ) -> Option<InferenceResponse> {
-        let batched = self.signature.batched;
-        let padded = (!self.pad_sizes.is_empty())
-            .then(|| RowShapes::of(&request.inputs, &self.signature, &self.pad_sizes));
-        let outputs = outputs.iter().zip(&self.signature.outputs).map(|(output, spec)| {
-            let rows = if batched { output.slice_rows(from, to)? } else { output.clone() };
-            let narrow = padded
-                .as_ref()
-                .and_then(|padded| shapes::unpadded_shape(&rows, spec, &request.inputs, padded, batched));
-            match narrow {
-                Some(shape) => shapes::crop(&rows, &shape),
-                None => Some(rows),
-            }
+    /// The outputs of a request, without what belongs to padding.
+    fn response(&self, request: &PendingRequest, outputs: Vec<Tensor>) -> InferenceResponse {
+        if self.pad_sizes.is_empty() {
+            return InferenceResponse { outputs };
+        }
+        let padded = RowShapes::of(&request.inputs, &self.signature, &self.pad_sizes);
+        let outputs = outputs.into_iter().zip(&self.signature.outputs).map(|(rows, spec)| {
+            shapes::unpadded_shape(&rows, spec, &request.inputs, &padded, self.signature.batched)
+                .and_then(|shape| shapes::crop(&rows, &shape))
+                .unwrap_or(rows)
         });
-        Some(InferenceResponse { outputs: outputs.collect::<Option<_>>()? })
+        InferenceResponse { outputs: outputs.collect() }
     }
 
     /// Runs the requests of a failed batch again: together if the engine was lost for the first time, else each alone, so
@@ -263,92 +272,20 @@ enum Parts {
     Several,
 }
 
-/// The rows of an input within a range, request by request.
-fn input_rows(
+/// For each request the error of its first row that the model does not take, if there is one.
+fn invalid_requests(
     requests: &[PendingRequest],
-    index: usize,
-    range: RowRange,
-) -> impl Iterator<Item = Cow<'_, Tensor>> + Clone {
-    let mut start = 0;
-    requests.iter().filter_map(move |request| {
-        let first = start;
-        start += request.rows;
-        let tensor = request.inputs.get(index)?;
-        if first >= range.from && start <= range.to {
-            return Some(Cow::Borrowed(tensor));
-        }
-        let rows = range.from.max(first)..range.to.min(start);
-        if rows.is_empty() {
-            return None;
-        }
-        tensor.slice_rows(rows.start - first, rows.end - first).map(Cow::Owned)
-    })
-}
-
-/// Joins the outputs of parts, each of which has that many rows and maybe padding.
-fn join_parts(parts: &[(Vec<Tensor>, usize)]) -> Result<Vec<Tensor>, EngineError> {
-    let outputs = parts.first().map_or(0, |(outputs, _)| outputs.len());
-    let join = |index: usize| {
-        let rows = parts.iter().map(|(outputs, rows)| outputs.get(index)?.slice_rows(0, *rows));
-        let rows: Vec<Tensor> = rows.collect::<Option<_>>()?;
-        let first = rows.first()?;
-        let mut shape = first.shape().to_vec();
-        if rows.iter().any(|rows| rows.shape().get(1..) != shape.get(1..)) {
-            return None;
-        }
-        *shape.first_mut()? = rows.iter().map(Tensor::rows).sum();
-        let data: Vec<&[u8]> = rows.iter().map(|rows| rows.data().as_ref()).collect();
-        Tensor::new(first.dtype(), shape, data.concat().into()).ok()
-    };
-    (0..outputs)
-        .map(join)
-        .collect::<Option<_>>()
-        .ok_or_else(|| EngineError::Failed("parts of a batch have outputs of different shapes".to_owned()))
-}
-
-/// Copies an output out of memory that the next batch will reuse.
-fn copy_output(view: &OutputView<'_>) -> Result<Tensor, EngineError> {
-    Tensor::new(view.dtype, view.shape.clone(), Bytes::copy_from_slice(view.data))
-        .map_err(|error| EngineError::Failed(format!("the engine returned an invalid tensor: {error}")))
-}
-
-/// The shape of a batch of `rows`, or that of the row itself if the model is not batched.
-fn with_rows(rows: usize, row_shape: &[usize], batched: bool) -> Vec<usize> {
-    batched.then_some(rows).into_iter().chain(row_shape.iter().copied()).collect()
-}
-
-fn fill_numbers<'a>(
-    tensors: impl Iterator<Item = Cow<'a, Tensor>>,
-    row_shape: &[usize],
+    rows: &[InvalidRow],
     batched: bool,
-    size: usize,
-    padding: &[u8],
-    out: &mut [u8],
-) -> Option<()> {
-    let mut at = 0;
-    for tensor in tensors {
-        let own_row = tensor.shape().get(usize::from(batched)..).unwrap_or_default();
-        if own_row == row_shape {
-            copy_at(out, &mut at, tensor.data());
-            continue;
-        }
-        let rows = if batched { tensor.rows() } else { 1 };
-        let bytes = rows * elements(row_shape).unwrap_or(0) * size;
-        let wide = with_rows(rows, row_shape, batched);
-        let room = out.get_mut(at..at + bytes)?;
-        shapes::fill_padding(padding, room);
-        shapes::pad_into(&tensor, &wide, room)?;
-        at += bytes;
-    }
-    out.get_mut(at..)?.fill(0);
-    Some(())
-}
-
-fn copy_at(out: &mut [u8], at: &mut usize, data: &[u8]) {
-    if let Some(room) = out.get_mut(*at..*at + data.len()) {
-        room.copy_from_slice(data);
-    }
-    *at += data.len();
+) -> Vec<Option<HttpRejection>> {
+    let mut first = 0;
+    let of = |request: &PendingRequest| {
+        let own = if batched { first..first + request.rows } else { 0..usize::MAX };
+        first += request.rows;
+        let InvalidRow { row, reason } = rows.iter().find(|invalid| own.contains(&invalid.row))?;
+        Some(HttpRejection::BadRequest(format!("row {}: {reason}", row - own.start)))
+    };
+    requests.iter().map(of).collect()
 }
 
 #[cfg(test)]

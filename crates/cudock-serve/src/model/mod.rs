@@ -17,7 +17,7 @@ use std::time::Instant;
 use cudock_base::{FileStamp, lock};
 use cudock_engine::{EngineError, Provider, skip_reasons};
 use cudock_model::{is_python_model, python_files};
-use cudock_server::{COMPUTE_STAGE, Log, QUEUE_STAGE};
+use cudock_server::{Budget, COMPUTE_STAGE, Log, QUEUE_STAGE};
 use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 use cudock_trace::RequestTrace;
 
@@ -86,6 +86,7 @@ impl Model {
         settings: &ModelSettings,
         start: &StartEngine,
         log: &Log,
+        budget: &Arc<Budget>,
         loader: &Arc<Loader>,
     ) -> Result<Self, ServeError> {
         let not_loaded = |reason: String| ServeError::NotReady { name: found.name.clone(), reason };
@@ -99,6 +100,7 @@ impl Model {
             queue: Arc::clone(&queue),
             health: Arc::clone(&health),
             log: log.clone(),
+            budget: Arc::clone(budget),
         });
         let mut warm = Vec::new();
         let mut signature: Option<Arc<Signature>> = None;

@@ -180,7 +180,7 @@ impl ModelService {
             return model.resume().map(|()| Arc::clone(model));
         }
         let (start, log) = (&self.settings.start_engine, &self.settings.server.log);
-        Model::load(file, settings, start, log, &self.loader).map(Arc::new)
+        Model::load(file, settings, start, log, &self.resources.budget, &self.loader).map(Arc::new)
     }
 
     /// Replaces the previous model of the same name and version, which ends once its requests are finished.

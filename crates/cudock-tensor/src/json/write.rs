@@ -42,6 +42,42 @@ pub fn nested(tensor: &Tensor, shape: &[usize], out: &mut Vec<u8>) -> Result<(),
     }
 }
 
+/// The most bytes that [`nested`] and [`json_rows`] append for a tensor of any shape with as many elements.
+pub fn most_bytes(tensor: &Tensor) -> usize {
+    // With the comma or bracket after them.
+    let longest = match tensor.dtype() {
+        DType::Bool => "false,".len(),
+        DType::U8 => "255,".len(),
+        DType::U16 => "65535,".len(),
+        DType::U32 => "4294967295,".len(),
+        DType::U64 => "18446744073709551615,".len(),
+        DType::I8 => "-128,".len(),
+        DType::I16 => "-32768,".len(),
+        DType::I32 => "-2147483648,".len(),
+        DType::I64 => "-9223372036854775808,".len(),
+        DType::F16 | DType::BF16 | DType::F32 => "-1.17549435e-38,".len(),
+        DType::F64 => "-2.2250738585072014e-308,".len(),
+        DType::String => {
+            let escaped =
+                |byte: &u8| usize::from(*byte < 0x20) * 5 + usize::from(matches!(byte, b'"' | b'\\'));
+            let text =
+                |string: &[u8]| string.len() + string.iter().map(escaped).sum::<usize>() + "\"\",".len();
+            return tensor.strings().map(text).sum::<usize>() + brackets(tensor.shape());
+        }
+    };
+    elements(tensor.shape()).unwrap_or(0) * longest + brackets(tensor.shape())
+}
+
+/// The most brackets of arrays nested to a shape, and commas between them.
+fn brackets(shape: &[usize]) -> usize {
+    // Each size of zero ends in one empty array.
+    let mut arrays = 1_usize;
+    shape.iter().fold(3, |sum: usize, size| {
+        arrays = arrays.saturating_mul((*size).max(1));
+        sum.saturating_add(arrays.saturating_mul(3))
+    })
+}
+
 /// Appends strings that are JSON texts, as the values they stand for.
 pub fn json_rows(tensor: &Tensor, shape: &[usize], out: &mut Vec<u8>) -> Result<(), NotText> {
     strings(tensor, shape, out, |text, out| out.extend_from_slice(text.as_bytes()))

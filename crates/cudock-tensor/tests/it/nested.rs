@@ -220,6 +220,7 @@ proptest! {
     ) {
         let mut text = Vec::new();
         write::nested(&tensor, tensor.shape(), &mut text).unwrap();
+        prop_assert!(text.len() <= write::most_bytes(&tensor), "{} bytes of {:?}", text.len(), tensor);
         let text = String::from_utf8(text).unwrap();
         prop_assert!(serde_json::from_str::<Value>(&text).is_ok(), "{}", text);
         let back = read(&text, tensor.dtype()).unwrap();

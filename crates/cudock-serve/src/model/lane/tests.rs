@@ -7,11 +7,12 @@ use bytes::Bytes;
 use cudock_base::lock;
 use cudock_batcher::{BatcherSettings, Time};
 use cudock_engine::{EngineError, Lane, OutputView};
+use cudock_server::Budget;
 use cudock_tensor::{DType, InferenceResponse, Signature, Tensor, TensorSpec};
 use futures_util::FutureExt;
 use proptest::prelude::*;
 
-use super::{LaneContext, Queue, join_parts};
+use super::{LaneContext, Queue};
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::model::queue::{Attempt, PendingRequest, Submission, Unanswered};
@@ -111,6 +112,7 @@ fn run(fits: usize, settings: BatcherSettings, requests: &[usize]) -> Outcome {
         pad_sizes: Vec::new(),
         padding: Arc::default(),
         limit: Duration::from_secs(1),
+        budget: Arc::new(Budget::new(1 << 30)),
         engine,
         on_limited: Box::new(move |rows| lock(&limited).push(rows)),
     };
@@ -189,15 +191,4 @@ fn a_row_that_does_not_fit_alone_is_an_error_of_its_request() {
         assert!(matches!(response, Err(ServeError::DeviceMemory(_))), "{response:?}");
     }
     assert_eq!((outcome.limits, outcome.queue.metrics.totals().counts.failed), (vec![], 2));
-}
-
-#[test]
-fn parts_whose_rows_have_different_shapes_are_not_joined() {
-    let part = |row: usize| {
-        let data = vec![0; row];
-        (vec![Tensor::new(DType::U8, vec![1, row], data.into()).unwrap()], 1)
-    };
-    assert_eq!(join_parts(&[part(3), part(3)]).unwrap()[0].shape(), [2, 3]);
-    // As many elements as three rows of three.
-    assert!(join_parts(&[part(3), part(4), part(2)]).is_err());
 }

@@ -9,7 +9,7 @@ use crate::serve_support::made::{f32_bytes, times};
 use crate::serve_support::server::{Server, Stage, eventually, most_resident, signal};
 use crate::serve_support::{occupy, on_threads};
 use cudock_tensor::DType;
-use cudock_testkit::onnx;
+use cudock_testkit::onnx::{self, OnnxModel};
 
 const ROW: &str = "[[1, 2, 3, 4]]";
 const MIB: usize = 1 << 20;
@@ -232,6 +232,52 @@ fn memory_stays_within_the_budget_whatever_clients_send() {
     assert!(most <= (64 + 64) * MIB as u64, "{most} bytes; {statuses:?}");
     assert!(statuses.iter().flatten().all(|status| [0, 200, 400, 413, 429].contains(status)), "{statuses:?}");
     assert_eq!(server.metric("cudock_engine_restarts_total"), 0);
+}
+
+/// Makes a long row of each number: `x` F32 [rows, 1], `y` F32 [rows, 500,000].
+fn long_outputs() -> Vec<u8> {
+    let width = 500_000;
+    OnnxModel::new("long")
+        .input("x", DType::F32, &[None, Some(1)])
+        .floats("ones", &[1, width], &vec![1.0; width])
+        .node("MatMul", &["x", "ones"], &["y"], &[])
+        .output("y", DType::F32, &[None, Some(width)])
+        .bytes()
+}
+
+#[test]
+fn memory_stays_within_the_budget_however_long_outputs_are() {
+    let Some(stage) = Stage::alone() else { return };
+    stage.write("long.onnx", &long_outputs());
+    let words = ["--memory", "64MiB", "--queue-time", "60s", "--max-batch", "32"];
+    let server = stage.serve("long.onnx", &words);
+    let statuses = on_threads(32, |number| {
+        let mut statuses = Vec::new();
+        for format in ["application/json", "application/octet-stream", "application/x-npy"] {
+            let reply = server.ask(&Ask::predict(&format!("[{number}]")).with("accept", format));
+            if reply.status == 200 {
+                let value = format!("{number}.0");
+                let is_right = match format {
+                    "application/json" => reply.text().matches(&value).count() >= 500_000,
+                    _ => reply
+                        .body
+                        .ends_with(&f32_bytes(&vec![f32::from(u8::try_from(number).unwrap()); 500_000])),
+                };
+                assert!(is_right, "{format}: {number}");
+            }
+            statuses.push(reply.status);
+        }
+        statuses
+    });
+    eventually("all memory is given back", || server.metric("cudock_held_bytes") == 0);
+    let most = most_resident(server.pid());
+    eprintln!("{} MiB at most; {statuses:?}", most / MIB as u64);
+    assert!(most <= (64 + 64) * MIB as u64, "{most} bytes; {statuses:?}");
+    let count = |wanted| statuses.iter().flatten().filter(|status| **status == wanted).count();
+    assert_eq!(count(200) + count(429), 32 * 3, "{statuses:?}");
+    assert!(count(200) > 0 && count(429) > 0, "{statuses:?}");
+    // What can never fit is told so.
+    assert_eq!(server.ask(&Ask::predict(&format!("[{}]", vec!["[1]"; 40].join(",")))).status, 413);
 }
 
 /// How many others are answered before these requests are.

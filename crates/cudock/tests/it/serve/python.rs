@@ -72,6 +72,46 @@ fn rows_of_mixed_fields_are_answered_with_rows_of_fields() {
 }
 
 #[test]
+fn rows_that_do_not_fit_the_dataclass_are_400_and_no_failure_of_the_engine() {
+    let source = "from dataclasses import dataclass
+@dataclass
+class Person:
+    name: str
+    age: int = 0
+class Scorer:
+    def predict(self, rows: list[Person]) -> list:
+        return [len(row.name) + row.age for row in rows]
+";
+    let Some((_stage, server)) = serve(source, &["--queue-time", "60s"]) else { return };
+    let held = server.hold_engine();
+    let mut first = occupy(&server, &Ask::predict(r#"{"name": ""}"#));
+    let asks = [
+        r#"[{"name": "abc"}, {"name": "d", "age": 5}]"#,
+        r#"[{"name": "abc"}, {"nane": "d"}]"#,
+        r#"{"age": 7}"#,
+        r#"{"name": "xy"}"#,
+        "[[1]]",
+    ];
+    let asks: Vec<Ask> = asks.into_iter().map(Ask::predict).collect();
+    let mut waiting = send_all(&server, &asks);
+    until_queued(&server, asks.len());
+    drop(held);
+    first.receive().unwrap().ok();
+    let replies = receive_all(&mut waiting);
+    let statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+    assert_eq!(statuses, [200, 400, 400, 200, 400]);
+    assert_eq!(
+        (&replies[0].json()["prediction"], &replies[3].json()["prediction"]),
+        (&json!([3, 6]), &json!(2))
+    );
+    let error = replies[1].json()["error"].as_str().unwrap().to_owned();
+    assert!(error.starts_with("row 1: ") && error.contains("'nane'"), "{error}");
+    assert_eq!(server.metric("cudock_failed_total"), 0);
+    // The rows that fit ran together.
+    assert_eq!(server.metric("cudock_batches_total"), 2);
+}
+
+#[test]
 fn a_file_beside_a_model_grants_no_trust_and_the_flag_does() {
     let Some((stage, python)) = Stage::python() else { return };
     let marker = stage.path("marker");
