@@ -20,6 +20,9 @@ use latency_target::LatencyTarget;
 /// Most buckets with a limit of their own. Batches of other buckets run into theirs again.
 const MAX_ROW_LIMITS: usize = 1024;
 
+/// Time after which the number of requests in a batch may double again.
+const CAREFUL_STEP: u64 = 2_000_000_000;
+
 /// Smallest delay of the arrival that a priority level counts as, in nanoseconds.
 const MIN_AGING: u64 = 10_000_000;
 
@@ -56,6 +59,8 @@ pub struct Batcher {
     running: Vec<Running>,
     running_requests: usize,
     batches: u64,
+    /// Since when batches have few requests.
+    careful_since: Option<u64>,
     clock: u64,
     /// When the device last finished a batch.
     last_finish: u64,
@@ -100,6 +105,7 @@ impl Batcher {
             running: Vec::with_capacity(settings.lanes),
             running_requests: 0,
             batches: 0,
+            careful_since: None,
             clock: 0,
             last_finish: 0,
             waiting_since: 0,
@@ -209,6 +215,12 @@ impl Batcher {
         self.queue.push(arrived.0, &arrival);
     }
 
+    /// Limits batches to one request each, because any may crash the engine and take the others with it. The limit doubles
+    /// with every two seconds without another call.
+    pub fn be_careful(&mut self, now: Time) {
+        self.careful_since = Some(self.tick(now));
+    }
+
     /// Records a batch time that was measured elsewhere, while a model was warmed up.
     pub fn record_batch_time(&mut self, now: Time, rows: usize, took: Duration) {
         let now = self.tick(now);
@@ -315,6 +327,12 @@ impl Batcher {
         let preferred_rows = &self.settings.preferred_rows;
         let count = preferred_rows.partition_point(|&size| size <= most);
         preferred_rows.get(count.checked_sub(1)?).copied()
+    }
+
+    /// Most requests of a batch, if they are limited.
+    fn most_requests(&self, now: u64) -> Option<usize> {
+        let steps = now.saturating_sub(self.careful_since?) / CAREFUL_STEP;
+        1_usize.checked_shl(u32::try_from(steps).ok()?).filter(|most| *most < self.settings.max_rows)
     }
 
     /// Row count at which a batch of the bucket is full and does not wait.

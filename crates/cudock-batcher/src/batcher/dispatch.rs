@@ -62,7 +62,7 @@ impl Batcher {
 
     /// Time until which the next bucket should wait; `None` if it should run now.
     fn hold(&mut self, now: u64, bucket: u64, rows: usize) -> Option<u64> {
-        if rows >= self.full_rows(bucket) {
+        if rows >= self.full_rows(bucket) || self.most_requests(now).is_some() {
             return None;
         }
         let patience = self.waiting_since.saturating_add(nanos(self.settings.max_wait));
@@ -207,11 +207,13 @@ impl Batcher {
     fn fill(&mut self, now: u64, bucket: usize, rows: usize, batch: &mut Batch, admitted_at: &mut Vec<u64>) {
         let portion = self.portion(now, bucket, batch.bucket, rows);
         let begins = self.next_start(now);
+        let most = self.most_requests(now).unwrap_or(usize::MAX);
         let time = if self.is_fresh(now) { self.time_of(portion).unwrap_or(0.0) } else { 0.0 };
         let done = begins.saturating_add(f64_to_ns(time));
         while let Some((number, entry)) = self.queue.peek(bucket) {
             let late = entry.deadline < done;
-            let fits = batch.tickets.is_empty() || batch.rows.saturating_add(entry.rows) <= portion;
+            let fits = batch.tickets.is_empty()
+                || (batch.rows.saturating_add(entry.rows) <= portion && batch.tickets.len() < most);
             if !late && !fits {
                 break;
             }

@@ -474,3 +474,19 @@ fn a_full_batch_of_a_limited_bucket_does_not_wait() {
     batcher.admit(Time(0), request(2)).unwrap();
     assert!(matches!(batcher.next_action(Time(0)), LaneAction::Run(batch) if batch.rows == 2));
 }
+
+#[test]
+fn after_a_crash_batches_have_one_request_and_twice_as_many_every_two_seconds() {
+    const SECOND: u64 = 1_000 * MS;
+    let settings = BatcherSettings { max_queue_time: Duration::MAX, ..BatcherSettings::default() };
+    let mut batcher = Batcher::new(settings);
+    (0..100).for_each(|ticket| batcher.admit(Time(0), request(ticket)).unwrap());
+    batcher.be_careful(Time(SECOND));
+    let sizes = [1, 3, 5, 7, 9, 11].map(|second| {
+        let now = Time(second * SECOND);
+        let LaneAction::Run(batch) = batcher.next_action(now) else { panic!("it waits") };
+        batcher.on_finished(now, batch.id, true);
+        batch.tickets.len()
+    });
+    assert_eq!(sizes, [1, 2, 4, 8, 16, 32]);
+}

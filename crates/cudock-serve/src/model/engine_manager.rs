@@ -2,7 +2,7 @@
 //! memory.
 
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use cudock_engine::{
@@ -15,6 +15,7 @@ use super::health::ModelHealth;
 use super::lane::LaneContext;
 use super::queue::Queue;
 use super::repository::ModelFile;
+use super::spare::SpareEngine;
 use crate::ServeError;
 use crate::service::status_bytes;
 use crate::settings::{ModelSettings, StartEngine};
@@ -29,6 +30,7 @@ pub(crate) struct EngineManager {
     pub(crate) log: Log,
     /// Memory for outputs.
     pub(crate) budget: Arc<Budget>,
+    pub(crate) spare: SpareEngine,
 }
 
 /// First and longest pause between attempts to start an engine.
@@ -36,7 +38,7 @@ const RESTART_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Durati
 
 /// Interval at which an engine's process is checked.
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// Pause after a failed attempt to start the successor of an engine that takes too much memory.
+/// Pause between attempts to start another engine beside one that runs.
 const SUCCESSOR_PAUSE: Duration = Duration::from_secs(30);
 
 pub(crate) struct WarmEngine {
@@ -49,6 +51,21 @@ impl WarmEngine {
     pub(crate) fn report(&self, health: &ModelHealth) {
         health.engine_started(self.engine.device(), self.engine.process());
     }
+
+    /// Whether its process is running, if it has one of its own.
+    pub(super) fn is_running(&self) -> bool {
+        self.engine.exit_check().is_none_or(|has_exited| !has_exited())
+    }
+}
+
+/// An engine that runs, as it is watched.
+struct WatchedEngine {
+    gpu: u32,
+    number: u64,
+    process: Option<u32>,
+    has_exited: ExitCheck,
+    /// Whether another one may run beside it. The memory of a GPU may not be enough for both.
+    keeps_spare: bool,
 }
 
 /// Why an engine ended.
@@ -172,7 +189,7 @@ impl EngineManager {
             let ended = self.run(gpu, warm, signature, padding);
             let since = Instant::now();
             warm = match ended {
-                EngineEnd::Closed => return,
+                EngineEnd::Closed => break drop(self.spare.take()),
                 EngineEnd::Outgrown(successor) => {
                     self.queue.metrics.restarted();
                     successor
@@ -182,7 +199,9 @@ impl EngineManager {
                     self.queue.metrics.restarted();
                     self.health.engine_lost(gpu, &failure);
                     self.log_event("engine_lost", &[("error", &failure)]);
-                    let Some(next) = self.restart(gpu, signature) else { return };
+                    let Some(next) = self.spare.take().or_else(|| self.restart(gpu, signature)) else {
+                        break;
+                    };
                     next
                 }
             };
@@ -203,9 +222,11 @@ impl EngineManager {
         let number = self.queue.engine_started();
         let process = engine.process();
         let ends = thread::scope(|scope| {
-            let watcher = engine.exit_check().map(|has_exited| {
-                scope.spawn(move || self.watch(gpu, number, process, &has_exited, signature))
-            });
+            let has_exited = engine.exit_check().unwrap_or_else(|| Box::new(|| false));
+            let keeps_spare = !engine.device().provider.is_gpu();
+            let running = WatchedEngine { gpu, number, process, has_exited, keeps_spare };
+            let watcher = scope.spawn(move || self.watch(scope, &running, signature));
+            let is_only_lane = lanes.len() == 1;
             let handles: Vec<_> = lanes
                 .into_iter()
                 .map(|mut lane| {
@@ -218,6 +239,7 @@ impl EngineManager {
                         limit: self.settings.engine_timeout,
                         budget: Arc::clone(&self.budget),
                         engine: number,
+                        is_only_lane,
                         on_limited: Box::new(move |rows| {
                             manager.log_event("batch_limited", &[("rows", &rows.to_string())]);
                         }),
@@ -234,10 +256,8 @@ impl EngineManager {
             let lost: Vec<_> =
                 handles.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect();
             self.queue.engine_ended(number);
-            let noticed = watcher.and_then(|watcher| {
-                watcher.thread().unpark();
-                watcher.join().ok().flatten()
-            });
+            watcher.thread().unpark();
+            let noticed = watcher.join().ok().flatten();
             // A successor is ready whatever happened since.
             match noticed {
                 Some(EngineEnd::Outgrown(_)) => noticed.into_iter().chain(lost).collect(),
@@ -247,39 +267,56 @@ impl EngineManager {
         ends.into_iter().next().unwrap_or(EngineEnd::Closed)
     }
 
-    /// Notices that an idle engine died, or that one takes too much memory, and ends its lanes.
-    fn watch(
-        &self,
-        gpu: u32,
-        number: u64,
-        process: Option<u32>,
-        has_exited: &ExitCheck,
-        signature: &Signature,
+    /// Notices that an idle engine died, or that one takes too much memory, and ends its lanes. Keeps a spare one while
+    /// engines crash.
+    fn watch<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        watched: &WatchedEngine,
+        signature: &'scope Signature,
     ) -> Option<EngineEnd> {
         let mut paused_until = Instant::now();
-        while self.queue.has_engine(number) {
-            if has_exited() {
-                self.queue.engine_ended(number);
+        let (gpu, mut spare_after) = (watched.gpu, Instant::now());
+        while self.queue.has_engine(watched.number) {
+            if (watched.has_exited)() {
+                self.queue.engine_ended(watched.number);
                 return Some(EngineEnd::Lost(EngineError::Died("while it was idle".to_owned())));
             }
-            let excess = self.settings.engine_memory.zip(process.and_then(private_memory));
+            let excess = self.settings.engine_memory.zip(watched.process.and_then(private_memory));
             if let Some((limit, used)) = excess.filter(|(limit, used)| used > limit)
                 && Instant::now() >= paused_until
             {
                 let (used, limit) = (used.to_string(), limit.to_string());
                 self.log_event("engine_memory", &[("bytes", &used), ("limit", &limit)]);
-                match self.start_again(gpu, signature) {
+                match self.start_again(watched.gpu, signature) {
                     Ok(successor) => {
-                        self.queue.engine_ended(number);
+                        self.queue.engine_ended(watched.number);
                         return Some(EngineEnd::Outgrown(successor));
                     }
                     Err(error) => self.log_event("engine_not_started", &[("error", &error.to_string())]),
                 }
                 paused_until = Instant::now() + SUCCESSOR_PAUSE;
             }
+            let is_wary = self.queue.crashes.is_wary(Instant::now());
+            let wants_spare = watched.keeps_spare && self.spare.is_allowed && is_wary;
+            if !wants_spare {
+                drop(self.spare.take());
+            } else if Instant::now() >= spare_after && self.spare.begin() {
+                // The scope ends with this thread: if the engine is lost meanwhile, the spare one is waited for.
+                scope.spawn(move || self.start_spare(gpu, signature));
+                spare_after = Instant::now() + SUCCESSOR_PAUSE;
+            }
+            self.queue.crashes.release(!wants_spare || self.spare.is_ready(), Instant::now());
             thread::park_timeout(PROCESS_CHECK_INTERVAL);
         }
         None
+    }
+
+    fn start_spare(&self, gpu: u32, signature: &Signature) {
+        let started = self.start_again(gpu, signature).inspect_err(|error| {
+            self.log_event("engine_not_started", &[("error", &error.to_string())]);
+        });
+        self.spare.set(started.ok());
     }
 
     /// Starts an engine of a model whose signature is known.
@@ -312,6 +349,7 @@ impl EngineManager {
                 self.queue.fail_all(&ServeError::NotReady { name: self.file.name.clone(), reason });
                 return None;
             }
+            self.queue.crashes.release(false, Instant::now());
             thread::sleep(pause);
             pause = (pause * 2).min(RESTART_BACKOFF.1);
         }

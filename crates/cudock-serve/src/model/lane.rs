@@ -31,6 +31,8 @@ pub(crate) struct LaneContext {
     pub(crate) budget: Arc<Budget>,
     /// Number of the engine to which the lane belongs.
     pub(crate) engine: u64,
+    /// Whether that engine has no other lane.
+    pub(crate) is_only_lane: bool,
     /// Called with the rows of a batch that fit into the device's memory, when these are fewer than before.
     pub(crate) on_limited: Box<dyn Fn(usize) + Send>,
 }
@@ -246,21 +248,40 @@ impl LaneContext {
     /// that only the one at fault fails. A request that was alone is at fault.
     fn fail_or_retry(&self, requests: Vec<PendingRequest>, error: &EngineError, replies: &mut ReplyBatch) {
         let is_first = requests.iter().all(|request| request.attempt == Attempt::First);
+        // An engine that others killed does not count, unless it happens to the same requests again.
+        let was_killed = matches!(error, EngineError::Killed(_));
+        let is_crash = error.is_fatal() && !(was_killed && is_first);
+        let is_wary = if is_crash {
+            self.queue.engine_crashed(self.engine)
+        } else {
+            self.queue.crashes.is_wary(Instant::now())
+        };
         let is_one = requests.len() == 1;
         // A batch that was stopped because all clients disconnected needs no replies.
         let awaited = requests.into_iter().filter(|request| request.sender.is_awaited());
-        let (failed, again): (Vec<_>, Vec<_>) =
-            awaited.partition(|request| is_one && (request.attempt == Attempt::Alone || !error.is_fatal()));
+        let was_alone = |request: &PendingRequest| {
+            request.attempt == Attempt::Alone
+                || !error.is_fatal()
+                || (is_crash && is_wary && self.is_only_lane)
+        };
+        let (failed, again): (Vec<_>, Vec<_>) = awaited.partition(|request| is_one && was_alone(request));
         self.queue.metrics.failed(failed.len());
         for request in failed {
             let reply = match error {
                 EngineError::DeviceMemory(reason) => ServeError::DeviceMemory(reason.clone()),
                 error => ServeError::Engine(error.to_string()),
             };
-            replies.add(request.sender, Err(reply));
+            if error.is_fatal() {
+                let (crashes, now) = (&self.queue.crashes, Instant::now());
+                let is_certain = request.attempt == Attempt::Alone && !was_killed;
+                crashes.blame(&request.inputs, is_certain, now);
+                crashes.hold(request.sender, reply, now);
+            } else {
+                replies.add(request.sender, Err(reply));
+            }
         }
         if !again.is_empty() {
-            let together = is_first && !is_one && error.is_fatal();
+            let together = is_first && !is_one && error.is_fatal() && !is_wary;
             self.queue.retry(again, if together { Attempt::Together } else { Attempt::Alone });
         }
     }

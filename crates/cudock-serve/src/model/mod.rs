@@ -1,5 +1,6 @@
 //! A served model: its queue, engines and metrics.
 
+mod crashes;
 mod engine_manager;
 mod health;
 mod inputs;
@@ -7,6 +8,7 @@ mod lane;
 mod queue;
 mod repository;
 mod shapes;
+mod spare;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +31,7 @@ pub(crate) use self::queue::{Queue, Unanswered};
 pub use self::repository::RepositoryError;
 pub(crate) use self::repository::{ModelFile, ModelId, compare_versions, find_models};
 use self::shapes::RowShapes;
+use self::spare::SpareEngine;
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::read_tracker::ReadTracker;
@@ -101,6 +104,8 @@ impl Model {
             health: Arc::clone(&health),
             log: log.clone(),
             budget: Arc::clone(budget),
+            // A spare would take memory beyond the limit for all models.
+            spare: SpareEngine::new(!loader.residency().has_budget()),
         });
         let mut warm = Vec::new();
         let mut signature: Option<Arc<Signature>> = None;
@@ -222,6 +227,7 @@ impl Model {
             if !model.is_resident() {
                 model.loader.check(&model.file.id())?;
             }
+            model.queue.crashes.check(&inputs).inspect_err(|_| model.queue.metrics.failed(1))?;
             let bucket = model.bucket(&inputs);
             let submitted = Submission::submit(&model.queue, |sender| PendingRequest {
                 inputs,
@@ -292,6 +298,7 @@ impl Model {
         *lock(&self.health.closing) = true;
         self.queue.pause();
         self.join_engines();
+        self.queue.crashes.release_all();
         self.health.engines_ended();
         *lock(&self.health.closing) = false;
     }

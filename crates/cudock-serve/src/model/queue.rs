@@ -13,6 +13,7 @@ use cudock_server::HttpRejection;
 use cudock_tensor::Tensor;
 use slab::Slab;
 
+use super::crashes::Crashes;
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::page::status::QueueStatus;
@@ -33,6 +34,7 @@ pub(crate) struct Queue {
     /// Retry delay of the last rejected request, in milliseconds; 0 once a batch has made room.
     retry_after_ms: AtomicU64,
     rejected_at: AtomicU64,
+    pub(crate) crashes: Crashes,
     pub(crate) metrics: ModelMetrics,
 }
 
@@ -131,6 +133,7 @@ impl Queue {
             submitted: AtomicU64::new(0),
             retry_after_ms: AtomicU64::new(0),
             rejected_at: AtomicU64::new(0),
+            crashes: Crashes::default(),
             metrics,
         }
     }
@@ -339,6 +342,16 @@ impl Queue {
         self.wake_lane(state, has_requests);
     }
 
+    /// Reports that an engine crashed while it ran requests. Returns whether another one did a short time before.
+    pub(crate) fn engine_crashed(&self, engine: u64) -> bool {
+        let is_wary = self.crashes.record(engine, Instant::now());
+        if is_wary {
+            let now = self.now();
+            lock(&self.state).batcher.be_careful(now);
+        }
+        is_wary
+    }
+
     /// Queues the requests of a failed batch again, before others, except those whose clients disconnected.
     pub(crate) fn retry(&self, requests: Vec<PendingRequest>, attempt: Attempt) {
         let now = self.now();
@@ -416,11 +429,13 @@ impl Queue {
     }
 
     pub(crate) fn fail_all(&self, error: &ServeError) {
+        self.crashes.release_all();
         reply_all(self.take_all(), error);
     }
 
     /// Returns all queued requests to those who submitted them.
     pub(crate) fn return_all(&self) {
+        self.crashes.release_all();
         let mut replies = ReplyBatch::new(None);
         for request in self.take_all() {
             replies.add_returned(request.sender, request.inputs);

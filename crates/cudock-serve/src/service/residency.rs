@@ -232,6 +232,11 @@ impl<K: Ord + Clone> Residency<K> {
         self.models.get(key).is_some_and(|record| record.policy.pinned)
     }
 
+    /// Whether the memory of all models is limited.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.budget.is_some()
+    }
+
     /// Whether a request loads any of the models.
     pub(crate) fn loads_on_request(&self) -> bool {
         self.models.values().any(|record| record.policy.on_demand)

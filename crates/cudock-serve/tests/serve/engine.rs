@@ -15,6 +15,8 @@ pub(crate) const POISON: f32 = 666.0;
 pub(crate) const FATAL: f32 = 777.0;
 /// A value whose batch kills every engine.
 pub(crate) const LETHAL: f32 = 888.0;
+/// A value during whose batch somebody else kills every engine.
+pub(crate) const TARGET: f32 = 999.0;
 
 /// What a test controls of its engines.
 #[derive(Default)]
@@ -163,6 +165,9 @@ impl Lane for DoublingLane {
         }
         if values.contains(&FATAL) && self.number == 0 || values.contains(&LETHAL) {
             return Err(EngineError::Died("fatal input".to_owned()));
+        }
+        if values.contains(&TARGET) {
+            return Err(EngineError::Killed("signal 9".to_owned()));
         }
         self.output = values.iter().flat_map(|value| (value * 2.0).to_le_bytes()).collect();
         Ok(vec![OutputView { dtype: DType::F32, shape: vec![values.len() / 2, 2], data: &self.output }])

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
 
 mod batches;
+mod crashes;
 mod device;
 mod dialects;
 mod engine;

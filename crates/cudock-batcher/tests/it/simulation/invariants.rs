@@ -30,6 +30,8 @@ struct Schedule {
     running: Vec<(Batch, Vec<Waiting>)>,
     expired: Vec<Ticket>,
     ran: u64,
+    /// When an engine crashed.
+    crashed: Option<u64>,
 }
 
 impl Schedule {
@@ -61,6 +63,7 @@ impl Schedule {
             running: Vec::new(),
             expired: Vec::new(),
             ran: 0,
+            crashed: None,
         }
     }
 
@@ -140,6 +143,14 @@ impl Schedule {
             batch.rows <= self.settings.max_rows || members.len() == 1,
             "seed {seed}: {} rows",
             batch.rows
+        );
+        let careful =
+            self.crashed.map_or(usize::MAX, |crashed| 1 << ((self.now - crashed) / 2_000_000_000).min(60));
+        let is_limited = careful < self.settings.max_rows && members.iter().all(|member| !member.retried);
+        assert!(
+            !is_limited || members.len() <= careful,
+            "seed {seed}: {} requests after a crash",
+            members.len()
         );
         assert!(batch.padded_rows >= batch.rows && (self.settings.pad || batch.padded_rows == batch.rows));
         assert!(
@@ -240,6 +251,10 @@ fn play(seed: u64, steps: usize) -> Schedule {
             9..10 => schedule.cancel(),
             10..13 => schedule.batcher.on_reads_drained(Time(schedule.now)),
             13..17 => schedule.finish(),
+            17 if schedule.rng.chance(0.1) => {
+                schedule.batcher.be_careful(Time(schedule.now));
+                schedule.crashed = Some(schedule.now);
+            }
             _ => {}
         }
         schedule.collect_expired();

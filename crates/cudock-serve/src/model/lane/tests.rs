@@ -114,6 +114,7 @@ fn run(fits: usize, settings: BatcherSettings, requests: &[usize]) -> Outcome {
         limit: Duration::from_secs(1),
         budget: Arc::new(Budget::new(1 << 30)),
         engine,
+        is_only_lane: true,
         on_limited: Box::new(move |rows| lock(&limited).push(rows)),
     };
     queue.close();
