@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, makedev};
 use rustix::io::Errno;
 
 use crate::UsageError;
@@ -44,14 +45,16 @@ impl Report for FileError {
 /// The largest text file that a user may name on the command line.
 const MAX_TEXT: u64 = 16 << 20;
 
-/// Reads a text file that a user named. Pipes are read, too (`-f <(command)`), but devices are not, and nothing is read
-/// without a limit.
+/// Reads a text file that a user named. Pipes are read, too (`-f <(command)`), but devices other than `/dev/null` are not, and
+/// nothing is read without a limit.
 pub fn read_text(path: &Path) -> Result<String, UsageError> {
-    use std::os::unix::fs::FileTypeExt;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let wrong =
         |why: &dyn std::fmt::Display| UsageError::new(format!("cannot read {}: {why}", path.display()));
-    let kind = path.metadata().map_err(|error| wrong(&error))?.file_type();
-    if kind.is_char_device() || kind.is_block_device() || kind.is_dir() {
+    let metadata = path.metadata().map_err(|error| wrong(&error))?;
+    let kind = metadata.file_type();
+    let is_null = kind.is_char_device() && metadata.rdev() == makedev(1, 3);
+    if !is_null && (kind.is_char_device() || kind.is_block_device() || kind.is_dir()) {
         return Err(wrong(&"not a regular file"));
     }
     let mut text = String::new();
@@ -114,36 +117,47 @@ pub fn remove_abandoned(path: &Path) -> io::Result<()> {
 
 /// Replaces a file in one step: if the process is killed or the disk is full, the old one remains.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_with_mode(path, bytes, None)
+    write_durably(path, bytes, None)
+}
+
+/// Does the same without waiting for the disk: after a power cut the file may be empty.
+pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_beside(path, |file| file.write_all(bytes))
 }
 
 /// Replaces the content of a user's file in one step. It keeps its mode, and a link to it stays a link.
 pub fn rewrite_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let path = path.canonicalize()?;
     let mode = path.metadata()?.permissions();
-    write_with_mode(&path, bytes, Some(mode))
+    write_durably(&path, bytes, Some(mode))
 }
 
-fn write_with_mode(path: &Path, bytes: &[u8], mode: Option<fs::Permissions>) -> io::Result<()> {
-    let temporary = temporary_path(path);
-    let written = File::create_new(&temporary).and_then(|mut file| {
-        // For `remove_abandoned`. Some file systems have no locks.
-        let _ = file.try_lock();
+fn write_durably(path: &Path, bytes: &[u8], mode: Option<fs::Permissions>) -> io::Result<()> {
+    write_beside(path, |file| {
         mode.map_or(Ok(()), |mode| file.set_permissions(mode))?;
         file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    });
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&temporary);
-        return written;
-    }
+        file.sync_all()
+    })?;
     // The new name is durable once the directory is; some file systems cannot sync one.
     if let Some(directory) = path.parent().and_then(|directory| File::open(directory).ok()) {
         let _ = directory.sync_all();
     }
     Ok(())
+}
+
+fn write_beside(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let temporary = temporary_path(path);
+    let written = File::create_new(&temporary).and_then(|mut file| {
+        // For `remove_abandoned`. Some file systems have no locks.
+        let _ = file.try_lock();
+        write(&mut file)?;
+        fs::rename(&temporary, path)
+    });
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
 }
 
 /// The text of a file, or `None` if it does not exist. A file of more than `limit` bytes is refused rather than cut.
@@ -201,17 +215,35 @@ pub fn lock(file: &File, on_wait: &dyn Fn()) -> io::Result<()> {
 /// The lock of a file that the caller has locked. A child process that is being started has a copy of the descriptor until
 /// it executes its program, so closing the file alone would leave it locked for a moment.
 #[derive(Debug)]
-pub struct FileLock(File);
+pub struct FileLock {
+    file: File,
+    unlocks: bool,
+}
 
 impl From<File> for FileLock {
     fn from(locked: File) -> Self {
-        Self(locked)
+        Self { file: locked, unlocks: true }
+    }
+}
+
+impl FileLock {
+    /// Does not unlock it: it stays locked as long as a copy of the descriptor, such as one that a process has inherited, is open.
+    pub fn leave_to_copies(&mut self) {
+        self.unlocks = false;
+    }
+}
+
+impl AsFd for FileLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        let _ = self.0.unlock();
+        if self.unlocks {
+            let _ = self.file.unlock();
+        }
     }
 }
 
@@ -254,6 +286,22 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_is_left_to_a_copy_ends_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let file = File::create(&path).unwrap();
+        let copy = file.try_clone().unwrap();
+        file.lock().unwrap();
+        let mut lock = FileLock::from(file);
+        lock.leave_to_copies();
+        drop(lock);
+        let other = File::open(&path).unwrap();
+        assert!(other.try_lock().is_err());
+        drop(copy);
+        other.try_lock().unwrap();
+    }
+
+    #[test]
     fn only_temporary_files_are_leftovers() {
         let directory = tempfile::tempdir().unwrap();
         let temporary = temporary_path(&directory.path().join("index.json"));
@@ -272,7 +320,7 @@ mod tests {
         let path = directory.path().join("x");
         assert_eq!(read_optional(&path, 10).unwrap(), None);
         write_atomically(&path, b"1").unwrap();
-        write_atomically(&path, b"2").unwrap();
+        write_unsynced(&path, b"2").unwrap();
         assert_eq!(read_optional(&path, 10).unwrap().as_deref(), Some("2"));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         remove_optional(&path).unwrap();
@@ -302,6 +350,7 @@ mod tests {
         let path = directory.path().join("taken");
         fs::create_dir(&path).unwrap();
         assert!(write_atomically(&path, b"new").is_err());
+        assert!(write_unsynced(&path, b"new").is_err());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
@@ -338,6 +387,7 @@ mod tests {
         let file = directory.path().join("a.txt");
         std::fs::write(&file, "text").unwrap();
         assert_eq!(read_text(&file).unwrap(), "text");
+        assert_eq!(read_text(Path::new("/dev/null")).unwrap(), "");
         for wrong in [Path::new("/dev/zero"), directory.path(), Path::new("/nowhere/a.txt")] {
             let error = read_text(wrong).unwrap_err().to_string();
             assert!(error.starts_with(&format!("cannot read {}: ", wrong.display())), "{error}");

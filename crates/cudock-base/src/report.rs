@@ -14,6 +14,8 @@ pub enum ErrorKind {
     NotExecutable,
     /// A container's program does not exist: exit code 127, as in shells.
     ProgramNotFound,
+    /// A signal ended the command: exit code 128 plus its number, as in shells.
+    Signal(u8),
 }
 
 impl ErrorKind {
@@ -24,6 +26,7 @@ impl ErrorKind {
             Self::Outside => 3,
             Self::NotExecutable => 126,
             Self::ProgramNotFound => 127,
+            Self::Signal(number) => 128 | number,
         }
     }
 }

@@ -1,4 +1,8 @@
 //! Tables with aligned columns, which all reports use for lists.
+//!
+//! Cells may hold any text, such as that of an image: none leaves its line.
+
+use crate::text::printable;
 
 /// How the cells of a column are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +23,7 @@ pub struct TextTable {
 impl TextTable {
     /// A list: all columns aligned to the left, and none left out.
     pub fn list(titles: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let rows = rows.into_iter().map(printable_cells).collect();
         let columns = titles.iter().map(|title| ((*title).to_owned(), Align::Left)).collect();
         Self { columns, rows, drops_empty: false }
     }
@@ -34,7 +39,7 @@ impl TextTable {
     }
 
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        self.rows.push(printable_cells(cells));
     }
 
     /// The titles and the rows, aligned.
@@ -69,9 +74,22 @@ impl TextTable {
     }
 }
 
+fn printable_cells(cells: Vec<String>) -> Vec<String> {
+    cells.into_iter().map(|cell| printable(&cell).into_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_forges_no_row() {
+        let mut report = TextTable::report([("NAME", Align::Left)]);
+        report.row(vec!["a\nforged".into()]);
+        for table in [report, TextTable::list(&["NAME"], vec![vec!["a\nforged".into()]])] {
+            assert_eq!(table.lines(), ["NAME", "a\\nforged"]);
+        }
+    }
 
     #[test]
     fn numbers_end_below_each_other_and_empty_columns_are_left_out() {

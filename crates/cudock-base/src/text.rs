@@ -29,6 +29,25 @@ pub fn strip_ansi_bytes(line: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(kept)
 }
 
+/// Escapes what could move the cursor, begin a line or reverse its order, so that the text stays where it is printed.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_layout) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |letter: char| {
+        let literal = if is_layout(letter) { None } else { Some(letter) };
+        let escape = literal.is_none().then(|| letter.escape_debug());
+        literal.into_iter().chain(escape.into_iter().flatten())
+    };
+    Cow::Owned(text.chars().flat_map(escaped).collect())
+}
+
+/// Control characters, separators of lines and paragraphs, and marks of the direction of writing.
+fn is_layout(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Replaces control characters, and truncates to `max` characters.
 pub fn truncate(text: &str, max: usize) -> String {
     let printable = text.chars().take(max).map(|c| if c.is_control() { ' ' } else { c });
@@ -76,6 +95,13 @@ mod tests {
         }
         assert!(matches!(strip_ansi("plain"), Cow::Borrowed(_)));
         assert_eq!(strip_ansi_bytes(b"\x1b[1m\xffa"), b"\xffa".as_slice());
+    }
+
+    #[test]
+    fn no_text_leaves_its_line() {
+        assert_eq!(printable("plain – text"), "plain – text");
+        assert_eq!(printable("a\nb\r\x1b[2Kc\td"), "a\\nb\\r\\u{1b}[2Kc\\td");
+        assert_eq!(printable("\u{202e}gnp\u{2028}x"), "\\u{202e}gnp\\u{2028}x");
     }
 
     #[test]
