@@ -158,6 +158,8 @@ pub struct RunConfig {
     /// The signal that stops the container; SIGTERM if empty.
     #[serde(default)]
     pub stop_signal: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    exposed_ports: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -199,6 +201,11 @@ impl RunConfig {
     pub fn environment(&self) -> BTreeMap<String, String> {
         let pairs = self.env.iter().filter_map(|line| line.split_once('='));
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    /// The ports that the image exposes, such as 8080/tcp.
+    pub fn exposed_ports(&self) -> impl Iterator<Item = String> {
+        self.exposed_ports.keys().cloned()
     }
 
     /// The command line that a container starts with.

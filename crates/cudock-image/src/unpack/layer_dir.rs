@@ -69,7 +69,7 @@ impl LayerDir {
             }
             // Not valid any more: remove it, unless it is in use.
             drop(lock);
-            if !self.discard(name)? {
+            if !self.discard(name, &|| true)? {
                 return Ok(None);
             }
         }
@@ -108,13 +108,14 @@ impl LayerDir {
         Ok(Some(PartialLayer { layer_dir: self.clone(), directory, file, complete: false }))
     }
 
-    /// Removes an unused layer; false if it is in use or does not exist.
-    pub(super) fn discard(&self, name: &str) -> Result<bool, UnpackError> {
+    /// Removes a layer; false if it is locked, does not exist, or `is_unused` is false, which is called once the layer is locked.
+    pub(super) fn discard(&self, name: &str, is_unused: &dyn Fn() -> bool) -> Result<bool, UnpackError> {
         let directory = self.directory.join(name);
         let io_error = UnpackError::store("remove", &directory);
         let Some(file) = open_dir(&directory).map_err(io_error)? else { return Ok(false) };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
             || !is_still_there(&file, &directory)
+            || !is_unused()
         {
             return Ok(false);
         }

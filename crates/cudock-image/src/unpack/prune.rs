@@ -18,16 +18,14 @@ pub struct Pruned {
 
 impl LayerStore {
     /// Removes layers that are not locked and for which `in_use`, called with the directory of the layer's files, returns
-    /// false: a stopped container holds no lock, but needs its layers. Leftovers of killed processes are removed, too.
+    /// false: a stopped container holds no lock, but needs its layers. It is called after the layer was locked, so that it also
+    /// knows the containers that were just created from it. Leftovers of killed processes are removed, too.
     pub fn prune(&self, in_use: &dyn Fn(&Path) -> bool) -> Result<Pruned, UnpackError> {
         self.layer_dir.sweep()?;
         let mut pruned = Pruned::default();
         for name in self.layer_dir.names()?.0 {
-            if in_use(&self.layer_dir.files(&name)) {
-                continue;
-            }
             let bytes = self.layer_dir.record(&name).map_or(0, |record| record.counters.bytes);
-            if self.layer_dir.discard(&name)? {
+            if self.layer_dir.discard(&name, &|| !in_use(&self.layer_dir.files(&name)))? {
                 pruned.layers += 1;
                 pruned.bytes += bytes;
             }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use cudock_base::files::write_unsynced;
 use serde::{Deserialize, Serialize};
 
 use super::counters::UnpackCounters;
@@ -49,9 +50,7 @@ impl LayerRecord {
     }
 
     pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
-        let new = directory.join("record.new");
-        fs::write(&new, serde_json::to_vec(self)?)?;
-        fs::rename(new, directory.join(RECORD))
+        write_unsynced(&directory.join(RECORD), &serde_json::to_vec(self)?)
     }
 }
 

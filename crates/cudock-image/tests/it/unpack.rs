@@ -351,6 +351,9 @@ fn locked_layers_are_not_pruned() {
     drop(first);
     let asked = Mutex::new(Vec::new());
     let kept = store.prune(&|path| {
+        // Whoever creates a container from it meanwhile waits, and then unpacks it again.
+        let layer = fs::File::open(path.parent().unwrap()).unwrap();
+        assert!(layer.try_lock_shared().is_err(), "it is asked for while the layer is locked");
         asked.lock().unwrap().push(path.to_owned());
         true
     });
