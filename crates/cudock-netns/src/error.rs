@@ -62,6 +62,11 @@ pub enum NetnsError {
          hint: as root, modprobe tun and chmod 0666 /dev/net/tun, or --network host"
     )]
     Tun { source: io::Error },
+    #[error(
+        "this machine has no network address at which a container could reach it; \
+         hint: --network host"
+    )]
+    NoHostAddress { source: io::Error },
     #[error("{program} failed to connect the container's network: {output}")]
     Outbound {
         program: String,

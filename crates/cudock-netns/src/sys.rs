@@ -41,7 +41,8 @@ pub(crate) fn bring_up_loopback() -> io::Result<()> {
 }
 
 /// Makes the process started by `command` receive `signal` when the calling thread ends, and inherit the descriptors in
-/// `keep` under the same numbers. Other processes started at the same time do not inherit them.
+/// `keep` under the same numbers. Other processes started at the same time do not inherit them. It gets signals even if the
+/// caller has blocked them.
 ///
 /// The caller must keep `keep` open until the process has been started.
 pub(crate) fn tie_to_parent(command: &mut Command, signal: Signal, keep: Vec<RawFd>) {
@@ -53,10 +54,11 @@ pub(crate) fn tie_to_parent(command: &mut Command, signal: Signal, keep: Vec<Raw
             let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
             rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?;
         }
+        nix::sys::signal::SigSet::empty().thread_set_mask()?;
         Ok(())
     };
-    // SAFETY: between fork and exec the closure only makes two kinds of system calls: it does not allocate, lock, or
-    // access memory that another thread may be changing.
+    // SAFETY: between fork and exec the closure only makes system calls: it does not allocate, lock, or access memory that
+    // another thread may be changing.
     unsafe { command.pre_exec(prepare) };
 }
 

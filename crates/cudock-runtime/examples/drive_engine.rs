@@ -94,6 +94,7 @@ fn request(act: &Value) -> RunRequest {
         user: act["user"].as_str().map(str::to_owned),
         detach: act["detach"] == true,
         cidfile: None,
+        publish_all: None,
         pull: None,
         platform: None,
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::cgroup_mounts::{Hierarchy, hierarchies};
 use crate::error::RuntimeError;
 use crate::plan::Limits;
 
@@ -27,7 +28,7 @@ impl Cgroup {
     /// The cgroup at `path`, relative to the root of each hierarchy.
     pub(crate) fn at(path: &str) -> Self {
         let (first, second) = machine();
-        let inside = |mount: &PathBuf| mount.join(path.trim_start_matches('/'));
+        let inside = |hierarchy: &Hierarchy| hierarchy.point.join(path.trim_start_matches('/'));
         let unified = second.as_ref().map(inside);
         let directories = first.iter().map(inside).chain(unified.clone()).collect();
         // In hybrid mode version 2 has no controllers.
@@ -172,7 +173,8 @@ const LEFTOVER_AGE: Duration = Duration::from_secs(2);
 /// Removes the empty cgroups below `parent` whose container no longer exists. Returns the number of containers.
 pub(crate) fn prune(parent: &str, is_known: &dyn Fn(&str) -> bool) -> usize {
     let (first, second) = machine();
-    let parents = first.iter().chain(second).map(|mount| mount.join(parent.trim_start_matches('/')));
+    let mounts = first.iter().chain(second).map(|hierarchy| &hierarchy.point);
+    let parents = mounts.map(|mount| mount.join(parent.trim_start_matches('/')));
     let mut removed = BTreeSet::new();
     for entry in parents.filter_map(|parent| fs::read_dir(parent).ok()).flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -200,55 +202,21 @@ pub(crate) fn counts_swap() -> bool {
     if first.is_empty() {
         return Path::new("/proc/swaps").exists();
     }
-    first.iter().any(|hierarchy| hierarchy.join("memory.memsw.limit_in_bytes").exists())
+    first.iter().any(|hierarchy| hierarchy.point.join("memory.memsw.limit_in_bytes").exists())
 }
 
-pub(crate) fn v1_hierarchies() -> &'static [PathBuf] {
+/// Those of version 1.
+pub(crate) fn v1_hierarchies() -> &'static [Hierarchy] {
     &machine().0
 }
 
-/// The mount points of this machine, which do not change while we run.
-fn machine() -> &'static (Vec<PathBuf>, Option<PathBuf>) {
-    static MACHINE: OnceLock<(Vec<PathBuf>, Option<PathBuf>)> = OnceLock::new();
-    MACHINE.get_or_init(|| hierarchies(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()))
-}
-
-fn hierarchies(mountinfo: &str) -> (Vec<PathBuf>, Option<PathBuf>) {
-    let mut first = Vec::new();
-    let mut second = None;
-    for line in mountinfo.lines() {
-        let Some((before, after)) = line.split_once(" - ") else { continue };
-        let Some(point) = before.split(' ').nth(4) else { continue };
-        match after.split(' ').next() {
-            Some("cgroup") => first.push(PathBuf::from(point)),
-            Some("cgroup2") => second = Some(PathBuf::from(point)),
-            _ => {}
-        }
-    }
-    (first, second)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hybrid_hierarchies_are_found() {
-        let text = "\
-25 30 0:23 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
-26 25 0:24 / /sys/fs/cgroup/cpu rw,relatime shared:7 - cgroup cgroup rw,cpu
-27 25 0:25 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
-28 25 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
-";
-        let (first, second) = hierarchies(text);
-        assert_eq!(first, [Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup/memory")]);
-        assert_eq!(second.as_deref(), Some(Path::new("/sys/fs/cgroup/unified")));
-    }
-
-    #[test]
-    fn a_unified_hierarchy_is_found() {
-        let (first, second) = hierarchies("30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
-        assert!(first.is_empty());
-        assert_eq!(second.as_deref(), Some(Path::new("/sys/fs/cgroup")));
-    }
+/// The hierarchies of version 1 and that of version 2, which do not change while we run.
+fn machine() -> &'static (Vec<Hierarchy>, Option<Hierarchy>) {
+    static MACHINE: OnceLock<(Vec<Hierarchy>, Option<Hierarchy>)> = OnceLock::new();
+    MACHINE.get_or_init(|| {
+        let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let (second, first) =
+            hierarchies(&mountinfo).into_iter().partition::<Vec<_>, _>(Hierarchy::is_unified);
+        (first, second.into_iter().next())
+    })
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, fstat, mkdirat, statat};
 
+use crate::directory::open_directory;
 use crate::error::{OnError, RuntimeError};
 use crate::home::ContainerDir;
 use crate::in_root::InRoot;
@@ -16,7 +17,7 @@ use crate::overlay::{Overlay, leave_mount_namespace};
 use crate::plan::Plan;
 use crate::status::{ContainerState, Watch, process_began};
 pub use crate::tree::Copied;
-use crate::tree::{CopyOptions, TreeCopy, open_directory};
+use crate::tree::{CopyOptions, TreeCopy};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -49,7 +50,9 @@ pub fn copy(dir: &ContainerDir, plan: &Plan, request: &CopyRequest) -> Result<Co
         Direction::In => (&here, &inside),
         Direction::Out => (&inside, &here),
     };
-    let mut copy = TreeCopy::new(CopyOptions { owners: request.archive, special_bits: false });
+    let options = CopyOptions { owners: request.archive, special_bits: false };
+    let mut never = || false;
+    let mut copy = TreeCopy::new(options, &mut never);
     let outcome = between(from, to, &mut copy, request.follow_link);
     drop(held);
     outcome.map(|()| copy.copied)
@@ -128,7 +131,7 @@ fn is_directory(handle: &OwnedFd) -> Result<bool, RuntimeError> {
     Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-fn between(from: &Side, to: &Side, copy: &mut TreeCopy, follow: bool) -> Result<(), RuntimeError> {
+fn between(from: &Side, to: &Side, copy: &mut TreeCopy<'_>, follow: bool) -> Result<(), RuntimeError> {
     let source = from.open();
     let linked = from.entry().ok().and_then(|(parent, name)| {
         let stat = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -179,7 +182,7 @@ fn create_in(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Run
 }
 
 /// Copies a file or a link, into a directory or to a name.
-fn copy_single(from: &Side, to: &Side, as_link: bool, copy: &mut TreeCopy) -> Result<(), RuntimeError> {
+fn copy_single(from: &Side, to: &Side, as_link: bool, copy: &mut TreeCopy<'_>) -> Result<(), RuntimeError> {
     let (source_dir, own_name) = from.entry()?;
     let (target_dir, target_name) = match to.open() {
         Ok(target) if is_directory(&target)? => (target, own_name),

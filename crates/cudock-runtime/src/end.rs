@@ -8,14 +8,18 @@ use nix::sys::signal::Signal;
 
 use crate::cgroup::{self, Cgroup};
 use crate::error::{OnError, RuntimeError};
-use crate::home::{ContainerDir, Home};
+use crate::home::{ContainerDir, Home, remove_tree};
 use crate::launch::cgroup_path;
 use crate::plan::Plan;
+use crate::recover::{MONITOR, helper_process};
 use crate::rootless;
 use crate::signal::{SignalNumber, send};
 use crate::status::{ContainerState, ContainerStatus, now, process_began};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long a watcher may take to end after its container was killed.
+const WATCHER_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy)]
 pub struct StopRequest {
@@ -27,7 +31,9 @@ impl ContainerDir {
     /// The current status. If the watcher was killed, removes what it left behind and marks the container as lost.
     pub fn current(&self, plan: &Plan) -> Result<ContainerStatus, RuntimeError> {
         let status = self.status()?;
-        if !matches!(status.state, ContainerState::Running | ContainerState::Restarting) {
+        if !matches!(status.state, ContainerState::Running | ContainerState::Restarting)
+            || self.is_watched()?
+        {
             return Ok(status);
         }
         let Some(_watch) = self.watch()? else { return Ok(status) };
@@ -50,10 +56,7 @@ impl ContainerDir {
     /// Whether the container runs or will run by itself. False for one that was removed meanwhile.
     pub fn is_alive(&self, plan: &Plan) -> Result<bool, RuntimeError> {
         let check = || Ok(self.current(plan)?.state.is_alive() && self.is_watched()?);
-        match check() {
-            Err(RuntimeError::File { .. }) if !self.plan_file().exists() => Ok(false),
-            other => other,
-        }
+        self.unless_removed(check(), || Ok(false))
     }
 
     /// Sends a signal to the container's first process.
@@ -101,25 +104,36 @@ impl ContainerDir {
         let StopRequest { at, mut signaled } = request;
         let mut killed = false;
         loop {
-            let status = match self.current(plan) {
-                // With --rm it removes itself.
-                Err(_) if !self.plan_file().exists() => return Ok(ContainerStatus::default()),
-                other => other?,
-            };
-            if !self.is_active(&status)? || !self.path().exists() {
+            // With --rm it removes itself.
+            let removed = || Ok((ContainerStatus::default(), false));
+            let (status, is_active) = self.unless_removed(self.activity(plan), removed)?;
+            if !is_active {
                 self.wait_unwatched()?;
                 return Ok(status);
             }
             signaled = signaled || self.signal(plan, signal).is_ok();
             if at.elapsed() >= limit && !killed {
-                killed = self.signal(plan, Signal::SIGKILL).is_ok();
-                if status.state == ContainerState::Created {
-                    // Its watcher notices and cleans up.
-                    Cgroup::at(&cgroup_path(&plan.id)).kill();
-                }
+                killed = self.kill(plan);
             }
             std::thread::sleep(POLL_INTERVAL);
         }
+    }
+
+    /// Kills the container's first process, or all its processes if that is not known yet: its watcher notices and cleans up.
+    /// Returns whether it was known.
+    fn kill(&self, plan: &Plan) -> bool {
+        let known = self.signal(plan, Signal::SIGKILL).is_ok();
+        if !known {
+            Cgroup::at(&cgroup_path(&plan.id)).kill();
+        }
+        known
+    }
+
+    /// The current status, and whether the container is active.
+    fn activity(&self, plan: &Plan) -> Result<(ContainerStatus, bool), RuntimeError> {
+        let status = self.current(plan)?;
+        let is_active = self.is_active(&status)?;
+        Ok((status, is_active))
     }
 
     /// Whether a container runs, will restart, or is being started.
@@ -131,32 +145,77 @@ impl ContainerDir {
         })
     }
 
-    /// Removes the container. With `force`, a running one is killed first.
+    /// Removes the container. With `force`, a running one is killed first. Succeeds if somebody else removes it meanwhile.
     pub fn delete(&self, plan: &Plan, force: bool) -> Result<(), RuntimeError> {
-        let status = self.current(plan)?;
-        if !force && self.is_active(&status)? && self.is_watched()? {
-            return Err(RuntimeError::state(&plan.name, &status.state, "stopped"));
-        }
-        self.stop(plan, Signal::SIGKILL, Duration::ZERO)?;
-        // Its watcher may still create or remove cgroups.
-        self.wait_unwatched()?;
-        self.clear()
+        self.unless_removed(self.stop_and_remove(plan, force), || Ok(()))
     }
 
-    /// Removes a container without a watcher, even if its plan cannot be read.
-    pub fn clear(&self) -> Result<(), RuntimeError> {
+    fn stop_and_remove(&self, plan: &Plan, force: bool) -> Result<(), RuntimeError> {
+        let (status, is_active) = self.activity(plan)?;
+        if !force {
+            if is_active && self.is_watched()? {
+                return Err(RuntimeError::state(&plan.name, &status.state, "stopped"));
+            }
+            self.wait_unwatched()?;
+        }
+        self.kill_and_remove(&|| {
+            self.kill(plan);
+        })
+    }
+
+    /// Removes a container whose plan cannot be read. If it runs, it is killed first.
+    pub fn delete_damaged(&self) -> Result<(), RuntimeError> {
+        let kill = || Cgroup::at(&cgroup_path(&self.id())).kill();
+        self.unless_removed(self.kill_and_remove(&kill), || Ok(()))
+    }
+
+    /// Kills the container until its watcher has ended, and removes it. A watcher that does not end, such as one that waits for
+    /// somebody to read its output, is killed, too; the kernel kills what is left of the container with it.
+    fn kill_and_remove(&self, kill: &dyn Fn()) -> Result<(), RuntimeError> {
+        let began = Instant::now();
+        loop {
+            // Locked, so that nobody starts it meanwhile.
+            if let Some(_watch) = self.watch()? {
+                return self.clear();
+            }
+            self.mark_stopping()?;
+            kill();
+            if began.elapsed() > WATCHER_TIMEOUT {
+                let watcher = helper_process(MONITOR, self.path()).and_then(|pid| i32::try_from(pid).ok());
+                watcher.map(|pid| send(pid, SignalNumber::from(Signal::SIGKILL)));
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Removes a container that was to be removed at its end and that nobody watches any more: its command was killed. Returns
+    /// whether it was one.
+    pub(crate) fn remove_abandoned(&self, plan: &Plan) -> Result<bool, RuntimeError> {
+        if !plan.remove {
+            return Ok(false);
+        }
+        let remove = || match self.watch()? {
+            Some(_watch) => self.clear().map(|()| true),
+            None => Ok(false),
+        };
+        self.unless_removed(remove(), || Ok(true))
+    }
+
+    /// Removes a container that the caller has locked.
+    pub(crate) fn clear(&self) -> Result<(), RuntimeError> {
         Cgroup::at(&cgroup_path(&self.id())).remove()?;
-        self.remove()
+        self.discard()?.map_or(Ok(()), |trash| remove_tree(&trash))
     }
 
     /// Waits until the container has exited and does not restart, and returns its exit code.
     pub fn wait(&self, plan: &Plan) -> Result<i32, RuntimeError> {
         loop {
-            let status = match self.current(plan) {
-                Ok(status) => status,
-                Err(RuntimeError::File { .. }) if !self.plan_file().exists() => return Ok(0),
-                Err(error) => return Err(error),
+            // With --rm it removes itself, and its exit code with it.
+            let removed = || {
+                let state = ContainerState::Exited;
+                Ok(ContainerStatus { state, ..ContainerStatus::default() })
             };
+            let status = self.unless_removed(self.current(plan), removed)?;
             match status.state {
                 ContainerState::Exited => return Ok(status.exit_code.unwrap_or(0)),
                 ContainerState::Lost => return Ok(137),

@@ -76,6 +76,7 @@ impl<'e> Entering<'e> {
             late: false,
             instead: None,
             init: false,
+            watcher: None,
         };
         Ok(Self { spec, program })
     }
@@ -85,6 +86,7 @@ impl<'e> Entering<'e> {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(step("set the death signal"))?;
         nix::sys::prctl::set_dumpable(false).map_err(step("make the process undumpable"))?;
         rustix::thread::set_name(c"cudock:exec").map_err(step("set the name"))?;
+        sys::new_session_keyring().map_err(step("create a session keyring"))?;
         for group in &inherited.groups {
             reexec::take_over(*group).write_all(b"0").map_err(step("join a cgroup"))?;
         }

@@ -1,9 +1,10 @@
-//! Errors of this crate.
+//! Errors of this crate. Their texts contain names that an image or a container chose.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cudock_base::text::printable;
 use cudock_base::{ErrorKind, Report, UsageError};
 
 #[derive(Debug, thiserror::Error)]
@@ -30,21 +31,24 @@ pub enum RuntimeError {
     #[error("container {name} is {is}, not {needed}")]
     State { name: String, is: String, needed: &'static str },
     /// The user or group does not exist in the image.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     User(String),
     #[error(transparent)]
     Usage(#[from] UsageError),
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     Request(String),
     /// The program was not found: exit code 127.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     NotFound(String),
     /// The program cannot be executed: exit code 126.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     NotExecutable(String),
     #[error("{text}")]
     Reported { code: i32, text: String, hint: Option<String> },
-    #[error("cannot create the container: {0}")]
+    /// A signal ended the command before the container was started.
+    #[error("interrupted before the container started")]
+    Interrupted(nix::sys::signal::Signal),
+    #[error("cannot create the container: {}", printable(.0))]
     Create(String),
     /// This machine lacks something that is needed.
     #[error("{what}")]
@@ -78,6 +82,15 @@ impl RuntimeError {
         matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether the kernel refused a change to a file whose owner does not exist in the user namespace of a user without root. Its text for
+    /// that is "Value too large for defined data type".
+    fn is_unmapped_owner(&self) -> bool {
+        let overflow = |error: &io::Error| error.raw_os_error() == Some(nix::libc::EOVERFLOW);
+        let mut causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
+        causes.any(|cause| cause.downcast_ref::<io::Error>().is_some_and(overflow))
+            || matches!(self, Self::Create(text) if text.contains("EOVERFLOW"))
+    }
+
     /// An error that another process reported, or that has no more specific variant.
     pub(crate) fn reported(text: impl Into<String>) -> Self {
         Self::Reported { code: 3, text: text.into(), hint: None }
@@ -90,7 +103,12 @@ impl Report for RuntimeError {
             2 => ErrorKind::Input,
             126 => ErrorKind::NotExecutable,
             127 => ErrorKind::ProgramNotFound,
-            _ => ErrorKind::Outside,
+            _ => match self {
+                Self::Interrupted(signal) => {
+                    ErrorKind::Signal(u8::try_from(*signal as i32).unwrap_or_default())
+                }
+                _ => ErrorKind::Outside,
+            },
         }
     }
 
@@ -109,6 +127,11 @@ impl Report for RuntimeError {
             }
             Self::Host { hint, .. } => hint.clone(),
             Self::Reported { hint, .. } => return hint.iter().cloned().collect(),
+            other if other.is_unmapped_owner() => {
+                "files of other users cannot be changed without root: use a directory whose files are all yours, or an image; \
+                 ranges in /etc/subuid and /etc/subgid, with newuidmap installed, allow more users in a container"
+                    .to_owned()
+            }
             _ => return Vec::new(),
         };
         vec![hint]

@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use cudock_base::text::printable;
 use cudock_confine::seccomp::Filter;
 use libcontainer::oci_spec::runtime::Spec;
 use libcontainer::workload::{Executor, ExecutorError, ExecutorSetEnvsError, ExecutorValidationError};
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{AccessFlags, access, execve};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -28,6 +32,8 @@ pub(crate) struct ProgramExecutor {
     pub(crate) instead: Option<fn() -> i32>,
     /// Whether this process stays as PID 1, with the program as its child.
     pub(crate) init: bool,
+    /// A pidfd of the watcher, without which the container's first process must not wait for its start.
+    pub(crate) watcher: Option<Arc<OwnedFd>>,
 }
 
 /// Delimits the exit code in a tagged error.
@@ -45,7 +51,7 @@ impl Executor for ProgramExecutor {
         if self.late
             && let Err(error) = enter(&self.cwd)
         {
-            eprintln!("cudock: the container cannot start in {}: {error}", self.cwd);
+            eprintln!("cudock: the container cannot start in {}: {error}", printable(&self.cwd));
             std::process::exit(126);
         }
         // Independent of the caller's.
@@ -68,6 +74,8 @@ impl Executor for ProgramExecutor {
     }
 
     fn validate(&self, spec: &Spec) -> Result<(), ExecutorValidationError> {
+        // From here on it waits to be started, and holds all that it has inherited, such as the container's lock.
+        self.end_with_watcher();
         if self.late {
             return Ok(());
         }
@@ -86,6 +94,17 @@ impl Executor for ProgramExecutor {
 }
 
 impl ProgramExecutor {
+    /// Ends this process with the watcher, or now if that has ended already.
+    fn end_with_watcher(&self) {
+        let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+        if let Some(watcher) = &self.watcher {
+            let mut polled = [PollFd::new(watcher.as_fd(), PollFlags::POLLIN)];
+            if matches!(poll(&mut polled, PollTimeout::ZERO), Ok(1..)) {
+                std::process::exit(1);
+            }
+        }
+    }
+
     /// Checks the working directory and the program, from a process in the container's mount namespace. Errors are tagged for
     /// [`parse_error`].
     pub(crate) fn check(&self, args: &[String]) -> Result<(), String> {
@@ -125,7 +144,7 @@ impl ProgramExecutor {
     fn become_program(&self, program: &str, args: &[String]) -> ! {
         let (error, code) = self.run(program, args);
         // Errors can no longer be returned, so it goes to the program's standard error.
-        eprintln!("cudock: {program}: {}", error.desc());
+        eprintln!("cudock: {}: {}", printable(program), error.desc());
         std::process::exit(code)
     }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use cudock_base::text::printable;
 use cudock_device::DeviceReport;
 use cudock_facts::Facts;
 use cudock_host::Root;
@@ -163,11 +164,16 @@ pub(crate) fn read_report(output: &str) -> (Option<DeviceReport>, String) {
     let (before, last) = lines.rfind('\n').map_or(("", lines), |end| lines.split_at(end + 1));
     match serde_json::from_str::<DeviceReport>(last) {
         Ok(report) => {
-            let text = format!("{before}{}", report.text());
+            let text = format!("{}{}", printable_lines(before), report.text());
             (Some(report), text)
         }
-        Err(_) => (None, output.to_owned()),
+        Err(_) => (None, printable_lines(output)),
     }
+}
+
+/// Output of the image's libraries.
+fn printable_lines(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -1,25 +1,19 @@
-//! The data directory, and the directories of containers in it.
+//! The data directory, and the containers in it.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+pub use crate::container_dir::{ContainerDir, NewContainer};
 use crate::error::{OnError, RuntimeError};
 use crate::plan::Plan;
-
-/// Where directories of containers are moved before they are removed.
-const TRASH: &str = "trash";
+use crate::state_file::{read_json, write_json};
+use crate::trash::trash_of;
 
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
-}
-
-#[derive(Debug, Clone)]
-pub struct ContainerDir {
-    path: PathBuf,
 }
 
 /// All containers, and those whose plan cannot be read.
@@ -46,31 +40,42 @@ impl Home {
         self.root.join("containers")
     }
 
-    /// Creates a container's directory and writes its plan. The name must not be in use.
-    pub fn create(&self, plan: &Plan) -> Result<ContainerDir, RuntimeError> {
+    /// Creates a container, locked so that nobody else starts or removes it. The name must not be in use.
+    pub fn create(&self, plan: &Plan) -> Result<NewContainer, RuntimeError> {
         let containers = self.containers();
         fs::create_dir_all(&containers).on("cannot create", &containers)?;
         private(&self.root)?;
         let lock = self.lock()?;
-        if let Some((_, taken)) = self.all()?.into_iter().find(|(_, known)| known.name == plan.name) {
-            return Err(RuntimeError::NameTaken {
-                name: plan.name.clone(),
-                id: short_id(&taken.id).to_owned(),
-            });
+        for (dir, taken) in self.all()?.into_iter().filter(|(_, known)| known.name == plan.name) {
+            if !dir.remove_abandoned(&taken)? {
+                return Err(RuntimeError::NameTaken { name: taken.name, id: short_id(&taken.id).to_owned() });
+            }
         }
-        let dir = ContainerDir { path: containers.join(&plan.id) };
-        fs::create_dir(&dir.path).on("cannot create", &dir.path)?;
+        let dir = ContainerDir::at(containers.join(&plan.id));
+        fs::create_dir(dir.path()).on("cannot create", dir.path())?;
+        let created = self.fill(&dir, plan);
+        drop(lock);
+        if created.is_err() {
+            // The first error is the one to report.
+            let _ = remove_tree(dir.path());
+        }
+        created
+    }
+
+    fn fill(&self, dir: &ContainerDir, plan: &Plan) -> Result<NewContainer, RuntimeError> {
         // Created now, so that removing the container later needs no disk space.
-        for directory in [dir.upper(), dir.work(), dir.run(), self.root.join(TRASH)] {
+        for directory in [dir.upper(), dir.work(), dir.run(), trash_of(&self.root)] {
             fs::create_dir_all(&directory).on("cannot create", &directory)?;
         }
         // The container's root has the mode of this directory, independent of the umask.
         let everyone = fs::Permissions::from_mode(0o755);
         fs::set_permissions(dir.upper(), everyone).on("cannot set the permissions of", &dir.upper())?;
+        let Some(watch) = dir.watch()? else {
+            return Err(RuntimeError::state(&plan.name, &"being started", "stopped"));
+        };
         // The plan is written last: a directory without one is a leftover of an interrupted creation.
         write_json(&dir.plan_file(), plan)?;
-        drop(lock);
-        Ok(dir)
+        Ok(NewContainer::new(dir.clone(), watch))
     }
 
     /// All containers and their plans, the oldest first.
@@ -83,11 +88,18 @@ impl Home {
         Ok(self.read_all()?.1)
     }
 
+    /// Whether a container has the layer in this directory. One whose plan is damaged and that runs may have any.
+    pub(crate) fn uses_layer(&self, layer: &Path) -> Result<bool, RuntimeError> {
+        let (all, damaged) = self.read_all()?;
+        let is_used = all.iter().flat_map(|(_, plan)| &plan.layers).any(|used| used == layer);
+        Ok(is_used || damaged.iter().any(|dir| dir.is_watched().unwrap_or(true)))
+    }
+
     fn read_all(&self) -> Result<ContainerScan, RuntimeError> {
         let containers = self.containers();
         let (mut all, mut damaged) = (Vec::new(), Vec::new());
         for entry in entries(&containers)? {
-            let dir = ContainerDir { path: entry.on("cannot read", &containers)?.path() };
+            let dir = ContainerDir::at(entry.on("cannot read", &containers)?.path());
             match read_json::<Plan>(&dir.plan_file()) {
                 Ok(plan) => all.push((dir, plan)),
                 // Being created or removed, or a leftover.
@@ -137,23 +149,23 @@ impl Home {
         }
     }
 
-    /// Removes leftovers of interrupted creations and removals.
+    /// Removes leftovers of commands that were interrupted. One that cannot be removed does not block the others.
     pub fn remove_leftovers(&self) -> Result<(), RuntimeError> {
-        if !self.containers().exists() {
+        if !self.root.exists() {
             return Ok(());
         }
         let lock = self.lock()?;
-        for entry in fs::read_dir(self.containers()).into_iter().flatten().flatten() {
-            let dir = ContainerDir { path: entry.path() };
-            if !dir.plan_file().exists() {
-                // One that cannot be removed must not block the others.
-                let _ = remove_tree(&dir.path);
-            }
-        }
-        for entry in fs::read_dir(self.root.join(TRASH)).into_iter().flatten().flatten() {
-            let _ = remove_tree(&entry.path());
-        }
+        let unfinished = directories(&self.containers()).map(ContainerDir::at);
+        let unfinished = unfinished.filter(|dir| !dir.plan_file().exists());
+        let mut discarded: Vec<PathBuf> = unfinished.filter_map(|dir| dir.discard().ok().flatten()).collect();
+        discarded.extend(self.discard_unfinished_volumes());
         drop(lock);
+        for (dir, plan) in self.all()? {
+            let _ = dir.remove_abandoned(&plan);
+        }
+        for directory in discarded.into_iter().chain(directories(&trash_of(&self.root))) {
+            let _ = remove_tree(&directory);
+        }
         Ok(())
     }
 
@@ -162,100 +174,6 @@ impl Home {
         let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
         file.lock().on("cannot lock", &path)?;
         Ok(file)
-    }
-}
-
-impl ContainerDir {
-    pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The container's id, which is the name of the directory.
-    pub fn id(&self) -> String {
-        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-    }
-
-    pub(crate) fn plan_file(&self) -> PathBuf {
-        self.path.join("plan.json")
-    }
-
-    pub(crate) fn status_file(&self) -> PathBuf {
-        self.path.join("status.json")
-    }
-
-    /// Locked by the watcher while it runs.
-    pub(crate) fn watch_lock(&self) -> PathBuf {
-        self.path.join("watched")
-    }
-
-    /// Exists while the container is being stopped.
-    pub(crate) fn stop_mark(&self) -> PathBuf {
-        self.path.join("stopping")
-    }
-
-    pub fn log(&self) -> PathBuf {
-        self.path.join("log.jsonl")
-    }
-
-    pub(crate) fn upper(&self) -> PathBuf {
-        self.path.join("upper")
-    }
-
-    pub(crate) fn work(&self) -> PathBuf {
-        self.path.join("work")
-    }
-
-    /// Files that live as long as the watcher: a tmpfs in its mount namespace.
-    pub(crate) fn run(&self) -> PathBuf {
-        self.path.join("run")
-    }
-
-    pub(crate) fn rootfs(&self) -> PathBuf {
-        self.run().join("rootfs")
-    }
-
-    pub(crate) fn bundle(&self) -> PathBuf {
-        self.run().join("bundle")
-    }
-
-    pub(crate) fn oci(&self) -> PathBuf {
-        self.run().join("oci")
-    }
-
-    pub fn plan(&self) -> Result<Plan, RuntimeError> {
-        read_json(&self.plan_file())
-    }
-
-    pub(crate) fn remove(&self) -> Result<(), RuntimeError> {
-        match self.discard()? {
-            Some(trash) => remove_tree(&trash),
-            None => Ok(()),
-        }
-    }
-
-    /// Takes the directory out of the list of containers, so that it can be removed later. `None` if it is gone already.
-    pub(crate) fn discard(&self) -> Result<Option<PathBuf>, RuntimeError> {
-        let (Some(name), Some(root)) = (self.path.file_name(), self.path.parent().and_then(Path::parent))
-        else {
-            return Ok(None);
-        };
-        let directory = root.join(TRASH);
-        let trash = directory.join(name);
-        match fs::create_dir_all(&directory).and_then(|()| fs::rename(&self.path, &trash)) {
-            Ok(()) => Ok(Some(trash)),
-            Err(_) if !self.path.exists() => Ok(None),
-            // On a full disk it may not be moved. Without its plan it is not in the list, either.
-            Err(_) => match fs::remove_file(self.plan_file()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(RuntimeError::file("cannot remove", &self.path, error))
-                }
-                _ => Ok(Some(self.path.clone())),
-            },
-        }
     }
 }
 
@@ -276,6 +194,11 @@ fn private(root: &Path) -> Result<(), RuntimeError> {
     fs::set_permissions(root, fs::Permissions::from_mode(0o700)).on("cannot protect", root)
 }
 
+/// What is in a directory that may not exist.
+pub(crate) fn directories(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
 /// The entries of a directory; none if it does not exist.
 pub(crate) fn entries(
     directory: &Path,
@@ -288,65 +211,4 @@ pub(crate) fn entries(
 
 pub(crate) fn remove_tree(path: &Path) -> Result<(), RuntimeError> {
     crate::remove::remove_tree(path).on("cannot remove", path)
-}
-
-/// Replaces a file atomically; on a full disk, overwrites it in place.
-pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<(), RuntimeError> {
-    let text = serde_json::to_vec(value)
-        .map_err(|source| RuntimeError::Damaged { path: path.to_owned(), source })?;
-    let temporary = path.with_extension("new");
-    match fs::write(&temporary, &text) {
-        Ok(()) => fs::rename(&temporary, path).on("cannot write", path),
-        Err(error) if is_full(&error) => {
-            let _ = fs::remove_file(&temporary);
-            overwrite(path, text).on("cannot write", path)
-        }
-        Err(error) => Err(RuntimeError::file("cannot write", temporary, error)),
-    }
-}
-
-pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
-/// Overwrites an existing file within its allocated space. Readers may see it half written, so [`read_json`] retries.
-fn overwrite(path: &Path, mut text: Vec<u8>) -> io::Result<()> {
-    let file = fs::File::options().write(true).open(path)?;
-    let about = file.metadata()?;
-    let old = usize::try_from(about.len()).unwrap_or(usize::MAX);
-    if text.len() as u64 > about.blocks().saturating_mul(512).max(about.len()) {
-        return Err(io::ErrorKind::StorageFull.into());
-    }
-    // Padded with blanks, since truncating the file afterwards would not be atomic.
-    text.resize(text.len().max(old), b' ');
-    file.write_all_at(&text, 0)
-}
-
-/// Syncs a container's files to disk, in the background, since it may take long.
-pub(crate) fn persist(dir: &ContainerDir) {
-    let path = dir.path.clone();
-    crate::sys::orphaned(move || {
-        let files = [path.join("plan.json"), path.join("status.json"), path.clone()];
-        for file in files.iter().chain(path.parent().map(Path::to_owned).iter()) {
-            if let Ok(file) = fs::File::open(file) {
-                let _ = file.sync_all();
-            }
-        }
-    });
-}
-
-pub(crate) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, RuntimeError> {
-    let mut tries = 0;
-    loop {
-        let text = fs::read(path).on("cannot read", path)?;
-        match serde_json::from_slice(&text) {
-            Ok(value) => return Ok(value),
-            // On a full disk it may be half written.
-            Err(_) if tries < 3 => {
-                tries += 1;
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            Err(source) => return Err(RuntimeError::Damaged { path: path.to_owned(), source }),
-        }
-    }
 }

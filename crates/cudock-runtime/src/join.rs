@@ -24,7 +24,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::thread::ThreadNameSpaceType;
 
-use crate::cgroup_warmup::cgroup_directories;
+use crate::cgroup_mounts::cgroup_directories;
 use crate::enter::{ExecSpec, Inherited};
 use crate::error::{OnError, RuntimeError};
 use crate::executor::parse_error;

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cudock_base::terminal::own_size;
 use cudock_confine::Capability;
@@ -13,12 +14,13 @@ use cudock_confine::seccomp::{Filter, FilterContext, Profile};
 use libcontainer::container::Container;
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use crate::cgroup::Cgroup;
 use crate::error::{OnError, RuntimeError, error_text};
 use crate::error_capture;
 use crate::executor::{ProgramExecutor, parse_error};
-use crate::home::{ContainerDir, write_json};
+use crate::home::ContainerDir;
 use crate::in_mount_ns::in_mount_ns;
 use crate::in_root::InRoot;
 use crate::network::{self, Network};
@@ -26,6 +28,7 @@ use crate::plan::{DevicePlan, Plan, Private, Seccomp, Security};
 use crate::signal::kill_and_reap;
 use crate::spec::{SpecDevice, SpecInputs, all_devices, specification};
 use crate::started::Started;
+use crate::state_file::write_json;
 use crate::terminal::ConsoleSocket;
 use crate::user::{Identity, identify};
 use crate::volumes::{self, Volume};
@@ -57,7 +60,7 @@ pub(crate) fn create(
     reject_linked_directories(&root)?;
     create_cwd(&root, &plan.process.cwd)?;
     let edits = gpu::edits(plan, private, &rootfs)?;
-    let texts = network::files(dir, plan, network.name_server())?;
+    let texts = network::files(dir, plan, network)?;
     let volumes: Vec<Volume<'_>> = texts
         .iter()
         .map(Volume::network_file)
@@ -112,6 +115,7 @@ pub(crate) fn create(
         late: !plan.mounts.is_empty() || edits.is_some(),
         instead,
         init: plan.process.init,
+        watcher: Some(Arc::new(own_pidfd()?)),
     };
     let checker = executor.clone();
     let console = streams.is_none().then(|| ConsoleSocket::bind(&dir.run())).transpose()?;
@@ -154,6 +158,10 @@ pub(crate) fn create(
         streams::give_to(&[terminal::other_end(terminal.as_fd())?], &identity);
     }
     Ok(Created { container, pid, terminal })
+}
+
+fn own_pidfd() -> Result<OwnedFd, RuntimeError> {
+    pidfd_open(getpid(), PidfdFlags::empty()).when("cannot open the watcher's pidfd")
 }
 
 fn environment(

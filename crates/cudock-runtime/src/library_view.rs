@@ -18,6 +18,7 @@ use rustix::mount::{
 };
 
 use crate::error::{OnError, RuntimeError};
+use crate::plan::Propagation;
 use crate::sys;
 
 /// A read-only overlay needs two layers, neither of which contains the other. Only the first is used.
@@ -27,8 +28,12 @@ const SECOND_LAYERS: [&str; 4] = ["/etc", "/dev", "/usr", "/var"];
 pub(crate) fn enter() -> Result<(), RuntimeError> {
     unshare(CloneFlags::CLONE_NEWNS).when("cannot create a mount namespace")?;
     let root = open(Path::new("/")).when("cannot open the root")?;
-    sys::set_mount_attributes(root.as_fd(), u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits()))
-        .when("cannot make mounts read-only")?;
+    sys::set_mount_attributes(
+        root.as_fd(),
+        u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits()),
+        Propagation::Private,
+    )
+    .when("cannot make mounts read-only")?;
     for dir in library_dirs(&fs::read_to_string("/proc/self/maps").unwrap_or_default()) {
         // Some file systems cannot be a layer; they are still read-only.
         let _ = cover(&dir);

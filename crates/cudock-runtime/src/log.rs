@@ -1,12 +1,13 @@
 //! Logs of containers: one JSON object per line, in the format of docker's `json-file` driver.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cudock_base::Timestamp;
+use cudock_base::files::remove_optional;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::LogRequest;
@@ -31,12 +32,19 @@ impl LogLine {
 /// Longer lines are split.
 const MAX_LINE: usize = 16 << 10;
 
-/// A log of this size is rotated; one rotated file is kept.
-const MAX_FILE: u64 = 64 << 20;
+/// How much of a log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogLimits {
+    /// A file of this size is rotated.
+    pub(crate) max_bytes: u64,
+    /// All files, with the one that is written to.
+    pub(crate) max_files: u32,
+}
 
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     path: PathBuf,
+    limits: LogLimits,
     file: File,
     written: u64,
     unfinished: [Vec<u8>; 2],
@@ -60,11 +68,12 @@ impl Stream {
 }
 
 impl LogWriter {
-    pub(crate) fn open(path: &Path) -> Result<Self, RuntimeError> {
+    pub(crate) fn open(path: &Path, limits: LogLimits) -> Result<Self, RuntimeError> {
         let file = File::options().create(true).append(true).open(path).on("cannot open the log", path)?;
         let written = file.metadata().on("cannot read", path)?.len();
         Ok(Self {
             path: path.to_owned(),
+            limits,
             file,
             written,
             unfinished: [Vec::new(), Vec::new()],
@@ -111,16 +120,30 @@ impl LogWriter {
         self.entries.extend_from_slice(br#"{"log":"#);
         serde_json::to_writer(&mut self.entries, &*String::from_utf8_lossy(line))?;
         self.entries.extend_from_slice(tail.as_bytes());
-        if self.written + self.entries.len() as u64 <= MAX_FILE {
+        let is_first = self.written == 0 && before == 0;
+        if is_first || self.written.saturating_add(self.entries.len() as u64) <= self.limits.max_bytes {
             return Ok(());
         }
         // The file is full without this entry, which goes into the next.
         let next = self.entries.split_off(before);
         self.flush()?;
         self.entries = next;
-        fs::rename(&self.path, rotated(&self.path))?;
+        self.rotate()?;
         self.file = File::options().create(true).append(true).open(&self.path)?;
         self.written = 0;
+        Ok(())
+    }
+
+    /// Gives each file the name of the next older one. The oldest is removed.
+    fn rotate(&self) -> io::Result<()> {
+        let last = self.limits.max_files.saturating_sub(1);
+        remove_optional(&rotated(&self.path, last))?;
+        for number in (0..last).rev() {
+            match fs::rename(rotated(&self.path, number), rotated(&self.path, number + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -146,8 +169,32 @@ fn timestamp() -> String {
     format!("{}{:06}Z", text.trim_end_matches('Z'), since.subsec_nanos() % 1_000_000)
 }
 
-fn rotated(path: &Path) -> PathBuf {
-    path.with_extension("jsonl.1")
+/// The file of a log with this number: 0 is the one that is written to, 1 the one before it.
+fn rotated(path: &Path, number: u32) -> PathBuf {
+    if number == 0 { path.to_owned() } else { path.with_extension(format!("jsonl.{number}")) }
+}
+
+/// The files of a log with their inodes, the oldest first.
+fn files(path: &Path) -> Vec<(u64, File)> {
+    // A gap is left by a writer that was killed while it rotated.
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let number = |entry: fs::DirEntry| {
+        let entry = entry.file_name().into_string().ok()?;
+        let number = entry.strip_prefix(&name)?;
+        if number.is_empty() { Some(0) } else { number.strip_prefix('.')?.parse().ok() }
+    };
+    let entries = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
+    let mut numbers: Vec<u32> = entries.flatten().filter_map(number).collect();
+    // The newest is opened first: a file that is rotated meanwhile is opened twice rather than not at all.
+    numbers.sort_unstable();
+    let open = |number| {
+        let file = File::open(rotated(path, number)).ok()?;
+        Some((file.metadata().ok()?.ino(), file))
+    };
+    let mut files: Vec<(u64, File)> = numbers.into_iter().filter_map(open).collect();
+    files.reverse();
+    files.dedup_by_key(|(inode, _)| *inode);
+    files
 }
 
 /// Reads the log of a container from its beginning, and follows it as it grows.
@@ -160,21 +207,15 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// The whole log, beginning with the rotated file.
+    /// The whole log, beginning with the oldest file.
     pub fn open(path: &Path) -> Self {
-        let old = File::open(rotated(path)).ok();
-        let mut reader = Self { path: path.to_owned(), file: None, inode: 0, partial: String::new() };
-        match old {
-            Some(old) => reader.take_up(old),
-            None => reader.reopen(),
-        }
-        reader
+        Self { path: path.to_owned(), file: None, inode: 0, partial: String::new() }
     }
 
     pub fn next_line(&mut self) -> Result<Option<LogLine>, RuntimeError> {
         loop {
             if self.file.is_none() {
-                self.reopen();
+                self.open_next();
             }
             let Some(file) = &mut self.file else { return Ok(None) };
             let read = file.read_line(&mut self.partial).on("cannot read the log", &self.path)?;
@@ -192,7 +233,7 @@ impl LogReader {
                     return Ok(None);
                 }
                 self.partial.clear();
-                self.file = None;
+                self.open_next();
             }
         }
     }
@@ -214,16 +255,17 @@ impl LogReader {
         Ok(reader)
     }
 
-    fn reopen(&mut self) {
-        if let Ok(file) = File::open(&self.path) {
-            self.take_up(file);
+    /// Opens the file after the one that was read, or the oldest if that is gone.
+    fn open_next(&mut self) {
+        let mut files = files(&self.path);
+        let read = files.iter().position(|(inode, _)| *inode == self.inode);
+        let next = read.map_or(0, |index| index + 1);
+        self.file = None;
+        if next < files.len() {
+            let (inode, file) = files.swap_remove(next);
+            self.inode = inode;
+            self.file = Some(BufReader::new(file));
         }
-    }
-
-    fn take_up(&mut self, mut file: File) {
-        self.inode = file.metadata().map(|file| file.ino()).unwrap_or_default();
-        let _ = file.seek(SeekFrom::Start(0));
-        self.file = Some(BufReader::new(file));
     }
 }
 
@@ -255,7 +297,7 @@ mod tests {
     fn log() -> (tempfile::TempDir, PathBuf, LogWriter) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log.jsonl");
-        let writer = LogWriter::open(&path).unwrap();
+        let writer = LogWriter::open(&path, LogLimits { max_bytes: 64 << 20, max_files: 2 }).unwrap();
         (directory, path, writer)
     }
 
@@ -289,7 +331,7 @@ mod tests {
         writer.write(Stream::Out, b"one\n").unwrap();
         let mut reader = LogReader::open(&path);
         assert_eq!(all(&mut reader).len(), 1);
-        writer.written = MAX_FILE;
+        writer.written = writer.limits.max_bytes;
         writer.write(Stream::Out, b"two\n").unwrap();
         let line = reader.next_line().unwrap().unwrap();
         assert_eq!((line.stream.as_str(), line.log.as_str()), ("stdout", "two\n"));
@@ -304,5 +346,42 @@ mod tests {
         let request = LogRequest { tail: Some(2), ..LogRequest::default() };
         let mut reader = LogReader::for_request(&path, request).unwrap();
         assert_eq!(all(&mut reader), ["3\n", "4\n"]);
+    }
+
+    #[test]
+    fn as_many_files_as_were_asked_for_are_kept_and_read_in_order() {
+        let lines =
+            |range: std::ops::Range<u32>| range.map(|number| format!("{number}\n")).collect::<Vec<_>>();
+        for (max_files, kept) in [(1, 10..10), (2, 8..10), (3, 6..10)] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("log.jsonl");
+            // Two entries fit into a file.
+            let limits = LogLimits { max_bytes: 150, max_files };
+            let mut writer = LogWriter::open(&path, limits).unwrap();
+            let mut reader = LogReader::open(&path);
+            let mut followed = Vec::new();
+            for number in 0..11 {
+                writer.write(Stream::Out, format!("{number}\n").as_bytes()).unwrap();
+                followed.extend(all(&mut reader));
+            }
+            assert_eq!(followed, lines(0..11), "one who follows it misses nothing");
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), max_files as usize);
+            let expected = [lines(kept), vec!["10\n".to_owned()]].concat();
+            assert_eq!(all(&mut LogReader::open(&path)), expected, "{max_files} files");
+        }
+    }
+
+    #[test]
+    fn a_line_longer_than_a_file_is_kept_and_a_slow_reader_goes_on_with_the_oldest() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.jsonl");
+        let mut writer = LogWriter::open(&path, LogLimits { max_bytes: 10, max_files: 3 }).unwrap();
+        writer.write(Stream::Out, b"first\n").unwrap();
+        let mut reader = LogReader::open(&path);
+        assert_eq!(all(&mut reader), ["first\n"]);
+        for line in ["a\n", "b\n", "c\n", "d\n"] {
+            writer.write(Stream::Out, line.as_bytes()).unwrap();
+        }
+        assert_eq!(all(&mut reader), ["b\n", "c\n", "d\n"]);
     }
 }

@@ -3,7 +3,7 @@
 //! Port forwarding and outbound access are helper processes, which the kernel kills with the watcher.
 
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use cudock_netns::Namespace;
 use cudock_netns::files::{AddHost, Dns, Hosts, host_resolv_conf, hostname, hosts, resolv_conf};
 use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
-use cudock_netns::outbound::{Outbound, OutboundTool};
+use cudock_netns::outbound::{HostAccess, Outbound, OutboundTool};
 
 use crate::error::{OnError, RuntimeError, error_text};
 use crate::home::ContainerDir;
@@ -29,7 +29,11 @@ pub struct Network {
     outbound: Option<Outbound>,
     restarts: Vec<Instant>,
     error: Option<String>,
+    host: HostAccess,
 }
+
+/// The value of `--add-host` that stands for the address of this machine.
+pub(crate) const HOST_GATEWAY: &str = "host-gateway";
 
 /// Helpers that exit more often within [`RESTART_WINDOW`] are not restarted.
 const MAX_RESTARTS: usize = 5;
@@ -55,13 +59,22 @@ impl Network {
         let namespace = Namespace::create()?;
         let path = directory.join("netns");
         namespace.bind_to(&path)?;
+        let needs_host = plan.hosts.iter().any(|(_, address)| address == HOST_GATEWAY);
+        let host = if needs_host { HostAccess::Needed } else { HostAccess::NotNeeded };
         let outbound = match plan.mode {
-            NetworkMode::Pasta => Some(start_outbound(&namespace)?),
+            NetworkMode::Pasta => Some(start_outbound(&namespace, host)?),
             _ => None,
         };
         let forwarder =
             if listeners.is_empty() { None } else { Some(start_forwarder(listeners, &namespace)?) };
-        Ok(Self { path: Some(path), namespace: Some(namespace), forwarder, outbound, ..Self::default() })
+        Ok(Self {
+            path: Some(path),
+            namespace: Some(namespace),
+            forwarder,
+            outbound,
+            host,
+            ..Self::default()
+        })
     }
 
     /// Restarts helpers that have exited. Returns whether anything changed. Call it when a child of this process has exited.
@@ -78,7 +91,8 @@ impl Network {
         }
         if self.outbound.take_if(|outbound| outbound.ends_within(Duration::ZERO)).is_some() {
             changed = true;
-            let restarted = may_restart(&mut self.restarts).and_then(|()| start_outbound(namespace));
+            let restarted =
+                may_restart(&mut self.restarts).and_then(|()| start_outbound(namespace, self.host));
             self.outbound = keep(restarted, "the tool for outbound access exited", &mut self.error);
         }
         changed
@@ -98,15 +112,24 @@ impl Network {
         ports.map(ToString::to_string).collect()
     }
 
+    /// The address of this machine for a container that is to reach it.
+    fn host_address(&self) -> Option<IpAddr> {
+        let shares_ours = self.path.is_none();
+        if shares_ours {
+            return Some(Ipv4Addr::LOCALHOST.into());
+        }
+        self.outbound.as_ref().and_then(Outbound::host_address)
+    }
+
     /// The name server of the tool for outbound access, if there is one.
     pub fn name_server(&self) -> Option<IpAddr> {
         self.outbound.as_ref().map(Outbound::name_server)
     }
 }
 
-fn start_outbound(namespace: &Namespace) -> Result<Outbound, RuntimeError> {
+fn start_outbound(namespace: &Namespace, host: HostAccess) -> Result<Outbound, RuntimeError> {
     let tool = OutboundTool::search(std::env::var_os("PATH").as_deref())?;
-    Ok(Outbound::start(&tool, namespace)?)
+    Ok(Outbound::start(&tool, namespace, host)?)
 }
 
 fn start_forwarder(listeners: Listeners, namespace: &Namespace) -> Result<Forwarder, RuntimeError> {
@@ -141,14 +164,15 @@ pub fn parse_ports(values: &[String]) -> Result<Vec<PortMapping>, RuntimeError> 
 pub(crate) fn files(
     dir: &ContainerDir,
     plan: &Plan,
-    name_server: Option<IpAddr>,
+    network: &Network,
 ) -> Result<Vec<(PathBuf, &'static str)>, RuntimeError> {
     let name = plan.hostname();
+    let (name_server, host) = (network.name_server(), network.host_address());
     let added: Result<Vec<AddHost>, _> = plan
         .network
         .hosts
         .iter()
-        .map(|(name, address)| AddHost::parse(&format!("{name}={address}"), name_server))
+        .map(|(name, address)| AddHost::parse(&format!("{name}={address}"), host))
         .collect();
     let shared = plan.network.mode == NetworkMode::Host;
     let host_hosts = if shared { fs::read_to_string("/etc/hosts").ok() } else { None };

@@ -39,6 +39,11 @@ pub struct Plan {
     pub stop_seconds: u32,
     pub remove: bool,
     pub labels: BTreeMap<String, String>,
+    /// Annotations of the OCI specification.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+    #[serde(default)]
+    pub log: LogPlan,
     pub group: Option<String>,
     /// Its System V IPC, POSIX queues and `/dev/shm`.
     #[serde(default)]
@@ -81,7 +86,16 @@ pub struct ProcessPlan {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MountPlan {
     /// A file or directory of this machine.
-    Bind { source: PathBuf, target: PathBuf, read_only: bool },
+    Bind {
+        source: PathBuf,
+        target: PathBuf,
+        read_only: bool,
+        /// Whether a missing source is created at each start, as a directory.
+        #[serde(default)]
+        create: bool,
+        #[serde(default)]
+        propagation: Propagation,
+    },
     /// A named volume, which outlives the containers that use it.
     Volume {
         name: String,
@@ -97,7 +111,42 @@ pub enum MountPlan {
         size: Option<u64>,
         /// Permissions, such as 1777.
         mode: Option<u32>,
+        /// Whether programs on it cannot be executed.
+        #[serde(default)]
+        no_exec: bool,
     },
+}
+
+/// What becomes of file systems that are mounted below the source of a mount later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Propagation {
+    /// The container does not see them.
+    #[default]
+    Private,
+    /// The container sees those of this machine.
+    Slave,
+}
+
+/// What is kept of a container's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogPlan {
+    /// Everything that fits into the files; the oldest is removed for a new one.
+    Kept { max_bytes: u64, max_files: u32 },
+    /// Nothing.
+    None,
+}
+
+impl LogPlan {
+    /// The size of a log file by default.
+    pub(crate) const MAX_BYTES: u64 = 64 << 20;
+}
+
+impl Default for LogPlan {
+    fn default() -> Self {
+        Self::Kept { max_bytes: Self::MAX_BYTES, max_files: 2 }
+    }
 }
 
 impl MountPlan {

@@ -108,11 +108,6 @@ pub fn end_with_parent() {
     let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
 }
 
-/// Unblocks all signals, which the caller may have blocked.
-pub fn unblock_signals() {
-    let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
-}
-
 pub fn inherited<T: DeserializeOwned>(descriptor: i32) -> Result<T, RuntimeError> {
     let mut file = take_over(descriptor);
     let mut text = Vec::new();

@@ -1,22 +1,21 @@
 //! Removes directory trees, however deep they are.
 //!
-//! A container can nest directories arbitrarily. One open descriptor per level would exceed the limit of open files, and
-//! paths are limited to 4,096 bytes. So one directory is open at a time; its parent is reached by `..` and compared with
-//! the one that was left.
+//! One directory is open at a time: see [`crate::directory`].
 
 use std::ffi::CString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, unlinkat};
 use rustix::io::Errno;
+
+use crate::directory::{DirectoryId, directory_id, open_directory, parent_directory};
 
 struct Parent {
     /// The name of the subdirectory that was entered.
     name: CString,
-    /// Its device and inode.
-    identity: (u64, u64),
+    id: DirectoryId,
 }
 
 /// Removes a file or a directory recursively. Succeeds if it does not exist.
@@ -26,7 +25,7 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
         Err(Errno::ISDIR | Errno::PERM) => {}
         Err(error) => return Err(error.into()),
     }
-    match open(CWD, path) {
+    match open_directory(CWD, path) {
         Ok(top) => empty(top)?,
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
@@ -42,16 +41,13 @@ fn empty(top: OwnedFd) -> io::Result<()> {
     let mut parents: Vec<Parent> = Vec::new();
     loop {
         if let Some(name) = remove_files(&here)? {
-            let below = open(&here, name.as_c_str())?;
-            parents.push(Parent { identity: identity(&here)?, name });
+            let below = open_directory(&here, name.as_c_str())?;
+            parents.push(Parent { id: directory_id(&here)?, name });
             here = below;
             continue;
         }
         let Some(parent) = parents.pop() else { return Ok(()) };
-        let up = open(&here, c"..")?;
-        if identity(&up)? != parent.identity {
-            return Err(io::Error::other("a directory was moved while it was being removed"));
-        }
+        let up = parent_directory(&here, parent.id)?;
         match unlinkat(&up, parent.name.as_c_str(), AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -82,15 +78,6 @@ fn remove_files(here: &OwnedFd) -> io::Result<Option<CString>> {
     Ok(None)
 }
 
-fn open(at: impl std::os::fd::AsFd, path: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
-    openat(at, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-}
-
-fn identity(directory: &OwnedFd) -> io::Result<(u64, u64)> {
-    let stat = fstat(directory)?;
-    Ok((stat.st_dev, stat.st_ino))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -98,7 +85,7 @@ mod tests {
 
     use cudock_testkit::process::{is_reentered, reenter_as};
     use cudock_testkit::test_name;
-    use rustix::fs::mkdirat;
+    use rustix::fs::{Mode, mkdirat};
 
     use super::*;
 
@@ -120,13 +107,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let top = directory.path().join("top");
         fs::create_dir(&top).unwrap();
-        let mut here = open(CWD, &top).unwrap();
+        let mut here = open_directory(CWD, &top).unwrap();
         for level in 0..3000 {
             mkdirat(&here, "a-name-of-some-length", Mode::RWXU).unwrap();
             if level % 7 == 0 {
                 mkdirat(&here, "beside", Mode::RWXU).unwrap();
             }
-            here = open(&here, "a-name-of-some-length").unwrap();
+            here = open_directory(&here, "a-name-of-some-length").unwrap();
         }
         drop(here);
         assert_eq!(rustix::process::getrlimit(rustix::process::Resource::Nofile).current, Some(20));

@@ -3,12 +3,13 @@
 //! Two things are left out on purpose: variables, which may be secrets, since the specification becomes a file; and the
 //! seccomp filter, which [`crate::executor`] installs just before the program starts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cudock_confine::defaults::{READ_ONLY_PATHS, masked_paths};
 use cudock_inject::Edits;
 use serde_json::{Value, json};
 
+use crate::cgroup_mounts::{self, Hierarchy};
 use crate::plan::{Ipc, Limits, NetworkMode, Plan, Rlimit};
 use crate::user::Identity;
 
@@ -24,8 +25,8 @@ pub(crate) struct SpecInputs<'a> {
     pub(crate) devices: &'a [SpecDevice],
     pub(crate) cgroup: &'a str,
     pub(crate) rlimits: &'a [Rlimit],
-    /// The mount points of cgroup v1 hierarchies.
-    pub(crate) hierarchies: &'a [PathBuf],
+    /// The cgroup v1 hierarchies.
+    pub(crate) hierarchies: &'a [Hierarchy],
     pub(crate) processors: u32,
     pub(crate) swap: bool,
     pub(crate) user_namespace: bool,
@@ -54,6 +55,7 @@ pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
         "ociVersion": "1.0.2",
         "root": {"path": inputs.root, "readonly": plan.security.read_only},
         "hostname": plan.hostname(),
+        "annotations": plan.annotations,
         "process": {
             "terminal": plan.process.tty,
             "user": {
@@ -182,11 +184,12 @@ fn group_mounts(inputs: &SpecInputs<'_>, bind_sys: bool) -> Vec<Value> {
     let mut mounts = vec![json!({"destination": "/sys/fs/cgroup", "type": "tmpfs", "source": "tmpfs",
                                  "options": ["nosuid", "noexec", "nodev", "mode=755", "size=16k"]})];
     for hierarchy in inputs.hierarchies {
-        let name = hierarchy.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.split(',').any(|name| matches!(name, "memory" | "cpu" | "cpuset" | "pids")) {
+        let limits = ["memory", "cpu", "cpuset", "pids"].iter().any(|name| hierarchy.controls(name));
+        if let Some(name) = hierarchy.point.file_name().filter(|_| limits) {
             mounts.push(json!({
-                "destination": hierarchy, "type": "bind",
-                "source": hierarchy.join(inputs.cgroup.trim_start_matches('/')),
+                // Where programs look for it, wherever it is on this machine.
+                "destination": Path::new(cgroup_mounts::USUAL).join(name), "type": "bind",
+                "source": hierarchy.point.join(inputs.cgroup.trim_start_matches('/')),
                 "options": ["bind", "ro", "nosuid", "noexec", "nodev"],
             }));
         }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
-use crate::home::{ContainerDir, read_json, write_json};
+use crate::home::ContainerDir;
+use crate::state_file::{read_json, write_json};
 use crate::user::Identity;
 
 #[derive(Clone, Default, Serialize, Deserialize)]

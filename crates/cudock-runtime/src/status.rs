@@ -1,16 +1,20 @@
 //! The status of a container, as its watcher writes it.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 use cudock_base::Timestamp;
 use cudock_base::files::{FileLock, remove_optional};
+use rustix::io::{FdFlags, fcntl_setfd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{OnError, RuntimeError};
-use crate::home::{ContainerDir, is_full, read_json, write_json};
+use crate::home::ContainerDir;
+use crate::state_file::{is_full, read_json, write_json};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerStatus {
@@ -62,51 +66,85 @@ impl fmt::Display for ContainerState {
     }
 }
 
-/// The lock that a watcher holds on its container.
+/// The lock on a container that is being started, runs, or is changed.
 #[derive(Debug)]
 pub struct Watch {
-    _lock: FileLock,
+    lock: FileLock,
 }
+
+impl Watch {
+    /// Takes over the lock that this process has inherited.
+    pub fn inherited(descriptor: File) -> Self {
+        Self { lock: descriptor.into() }
+    }
+
+    /// Lets the next program inherit the lock, and returns its descriptor.
+    pub(crate) fn hand_down(&self) -> Result<i32, RuntimeError> {
+        let lock = self.lock.as_fd();
+        fcntl_setfd(lock, FdFlags::empty()).when("cannot pass on the container's lock")?;
+        Ok(lock.as_raw_fd())
+    }
+
+    /// Leaves it locked by a watcher that has inherited it.
+    pub(crate) fn leave_to_watcher(&mut self) {
+        self.lock.leave_to_copies();
+    }
+}
+
+/// Those who only look whether a container is locked hold the lock for a moment, too.
+const LOCK_TRIES: u32 = 20;
 
 impl ContainerDir {
     /// Locks the container; `None` if another process has the lock.
     pub fn watch(&self) -> Result<Option<Watch>, RuntimeError> {
         let path = self.watch_lock();
         // Locking needs neither write permission nor disk space.
-        let file = match fs::File::open(&path) {
+        let file = match File::open(&path) {
             Ok(file) => file,
-            Err(_) => fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?,
+            Err(_) => File::options().create(true).append(true).open(&path).on("cannot open", &path)?,
         };
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Watch { _lock: file.into() })),
-            Err(fs::TryLockError::WouldBlock) => Ok(None),
-            Err(fs::TryLockError::Error(error)) => Err(RuntimeError::file("cannot lock", path, error)),
+        for _ in 0..LOCK_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Watch { lock: file.into() })),
+                Err(TryLockError::WouldBlock) if file.try_lock_shared().is_err() => return Ok(None),
+                Err(TryLockError::WouldBlock) => file.unlock().on("cannot unlock", &path)?,
+                Err(TryLockError::Error(error)) => {
+                    return Err(RuntimeError::file("cannot lock", path, error));
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
+        Ok(None)
     }
 
     pub fn is_watched(&self) -> Result<bool, RuntimeError> {
-        Ok(self.watch()?.is_none())
+        let path = self.watch_lock();
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(RuntimeError::file("cannot open", path, error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(RuntimeError::file("cannot lock", path, error)),
+        }
     }
 
     pub fn wait_unwatched(&self) -> Result<(), RuntimeError> {
         let path = self.watch_lock();
-        match fs::File::open(&path) {
+        match File::open(&path) {
             Ok(file) => file.lock_shared().on("cannot lock", &path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(RuntimeError::file("cannot open", path, error)),
         }
     }
 
-    /// The last status that the watcher wrote.
+    /// The last status that the watcher wrote; what can be found out without it if the file is damaged.
     pub fn status(&self) -> Result<ContainerStatus, RuntimeError> {
         match read_json(&self.status_file()) {
             Err(error) if error.is_missing() => Ok(ContainerStatus::default()),
-            // Incomplete after a power cut, which also ended the container.
-            Err(RuntimeError::Damaged { .. }) => Ok(ContainerStatus {
-                state: ContainerState::Lost,
-                error: Some("its status file is damaged".to_owned()),
-                ..ContainerStatus::default()
-            }),
+            Err(RuntimeError::Damaged { .. }) => self.status_without_file(),
             other => other,
         }
     }

@@ -3,12 +3,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use cudock_base::terminal::RawMode;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -31,6 +31,8 @@ const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Signals {
     descriptor: SignalFd,
+    /// The signals that were blocked before.
+    before: SigSet,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +47,14 @@ impl Signals {
     /// Blocks the signals and reads them from a descriptor from now on.
     pub(crate) fn block() -> Result<Self, RuntimeError> {
         let set: SigSet = FORWARDED.into_iter().chain([Signal::SIGCHLD, Signal::SIGWINCH]).collect();
-        set.thread_block().when("cannot block signals")?;
+        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK).when("cannot block signals")?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
-        Ok(Self { descriptor: SignalFd::with_flags(&set, flags).when("cannot read signals")? })
+        Ok(Self { descriptor: SignalFd::with_flags(&set, flags).when("cannot read signals")?, before })
+    }
+
+    /// Gives signals their usual effect again. Otherwise they stay blocked, also in a program that this process becomes.
+    pub(crate) fn unblock(self) {
+        let _ = self.before.thread_set_mask();
     }
 
     pub(crate) fn next(&mut self) -> Option<SignalEvent> {
@@ -60,14 +67,24 @@ impl Signals {
         })
     }
 
+    /// A signal that asks to stop, if one came.
+    pub(crate) fn stop_requested(&mut self) -> Option<Signal> {
+        while let Some(event) = self.next() {
+            if let SignalEvent::Forward(signal) = event
+                && asks_to_stop(signal)
+            {
+                return Some(signal);
+            }
+        }
+        None
+    }
+
     /// Waits up to `limit` for a signal that asks to stop. Returns whether one came.
     pub(crate) fn stop_requested_within(&mut self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         loop {
-            while let Some(event) = self.next() {
-                if matches!(event, SignalEvent::Forward(_)) {
-                    return true;
-                }
+            if self.stop_requested().is_some() {
+                return true;
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -77,6 +94,17 @@ impl Signals {
             let _ = poll(&mut polled, timeout(left));
         }
     }
+}
+
+impl AsFd for Signals {
+    /// Readable when a signal came.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn asks_to_stop(signal: Signal) -> bool {
+    !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,7 +236,7 @@ pub(crate) fn supervise_process(
                         ends.terminal.iter().for_each(|terminal| copy_size(terminal.as_fd()));
                     }
                     SignalEvent::Forward(signal) => {
-                        stop_requested |= !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2);
+                        stop_requested |= asks_to_stop(signal);
                         interrupts += u32::from(signal == Signal::SIGINT);
                         let signal = if interrupts >= MAX_INTERRUPTS { Signal::SIGKILL } else { signal };
                         crate::signal::deliver(pid, signal);

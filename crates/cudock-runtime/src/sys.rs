@@ -7,6 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 
+use crate::plan::Propagation;
+
 /// Gives signals back the effect they have in a fresh program. Rust's runtime ignores SIGPIPE, and what is ignored stays
 /// so in the programs one becomes.
 pub(crate) fn restore_signals() {
@@ -124,12 +126,19 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
-/// Makes a mount that is attached nowhere, and all below it, private, and gives it attributes.
-pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
+/// Gives a mount that is attached nowhere, and all below it, attributes and a propagation.
+pub(crate) fn set_mount_attributes(
+    mount: BorrowedFd<'_>,
+    attributes: u64,
+    propagation: Propagation,
+) -> io::Result<()> {
     let attributes = nix::libc::mount_attr {
         attr_set: attributes,
         attr_clr: 0,
-        propagation: nix::libc::MS_PRIVATE,
+        propagation: match propagation {
+            Propagation::Private => nix::libc::MS_PRIVATE,
+            Propagation::Slave => nix::libc::MS_SLAVE,
+        },
         userns_fd: 0,
     };
     let flags = nix::libc::AT_EMPTY_PATH | nix::libc::AT_RECURSIVE;
@@ -146,6 +155,22 @@ pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io
         )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives this process an empty session keyring. Otherwise its programs could read the keys of the caller's.
+pub(crate) fn new_session_keyring() -> io::Result<()> {
+    // From linux/keyctl.h.
+    const JOIN_SESSION_KEYRING: nix::libc::c_long = 1;
+    let name = std::ptr::null::<nix::libc::c_char>();
+    // SAFETY: without a name the call touches no memory of this process.
+    let joined = unsafe { nix::libc::syscall(nix::libc::SYS_keyctl, JOIN_SESSION_KEYRING, name) };
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        _ if joined >= 0 => Ok(()),
+        // Without keys in the kernel there are none to read. A filter that denies this call holds for the container, too.
+        Some(nix::libc::ENOSYS | nix::libc::EPERM) => Ok(()),
+        _ => Err(error),
+    }
 }
 
 /// Sends a signal by its number, which may be one of the real-time ones that `nix` does not name.

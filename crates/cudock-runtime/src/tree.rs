@@ -2,19 +2,28 @@
 //!
 //! Each entry is opened by its name in an open directory, and links are copied, never followed, on both sides. An entry is
 //! opened for reading only after its inode was checked to be a regular file, so that no device of a container is opened.
+//! One directory of each side is open at a time: see [`crate::directory`].
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
+use cudock_base::text::printable;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, fchmod, fchown, fstat,
     futimens, mkdirat, openat, readlinkat, statat, symlinkat, unlinkat,
 };
 
-/// The deepest tree; each level keeps two directories open.
-const MAX_DEPTH: usize = 400;
+use crate::directory::{DirectoryId, directory_id, open_directory, parent_directory};
+
+/// How much of a file is copied between two looks at whether to go on.
+const PART: u64 = 16 << 20;
+
+/// More of a path than this is not printed.
+const LONGEST_PATH: usize = 200;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CopyOptions {
@@ -34,16 +43,40 @@ pub struct Copied {
 }
 
 /// A copy of trees, and what it has copied so far.
-#[derive(Debug, Default)]
-pub(crate) struct TreeCopy {
+pub(crate) struct TreeCopy<'c> {
     options: CopyOptions,
+    /// Whether to stop with [`io::ErrorKind::Interrupted`].
+    interrupted: &'c mut dyn FnMut() -> bool,
     pub(crate) copied: Copied,
-    depth: usize,
 }
 
-impl TreeCopy {
-    pub(crate) fn new(options: CopyOptions) -> Self {
-        Self { options, ..Self::default() }
+/// A copy that failed at an entry of the tree.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", printable(.entry))]
+struct EntryError {
+    entry: String,
+    source: io::Error,
+}
+
+/// A directory of the source, and the one that it is copied to.
+struct Pair {
+    from: OwnedFd,
+    to: OwnedFd,
+}
+
+/// A directory whose subdirectory is being copied.
+struct Level {
+    ids: (DirectoryId, DirectoryId),
+    /// What is still to be copied.
+    names: Vec<Vec<u8>>,
+    /// The subdirectory.
+    name: Vec<u8>,
+    stat: Stat,
+}
+
+impl<'c> TreeCopy<'c> {
+    pub(crate) fn new(options: CopyOptions, interrupted: &'c mut dyn FnMut() -> bool) -> Self {
+        Self { options, interrupted, copied: Copied::default() }
     }
 
     /// Copies one entry of a directory recursively. An existing file or link is replaced.
@@ -52,40 +85,88 @@ impl TreeCopy {
         (from, name): (BorrowedFd<'_>, &OsStr),
         to: (BorrowedFd<'_>, &OsStr),
     ) -> io::Result<()> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.opened(&openat(from, name, flags, Mode::empty())?, to)
+        self.opened(&open_path(from, name)?, to)
     }
 
-    /// Copies what is behind an `O_PATH` descriptor.
-    pub(crate) fn opened(
+    /// Copies what is behind an `O_PATH` descriptor recursively.
+    pub(crate) fn opened(&mut self, opened: &OwnedFd, to: (BorrowedFd<'_>, &OsStr)) -> io::Result<()> {
+        let stat = fstat(opened)?;
+        if let Some(made) = self.put(opened, &stat, to)? {
+            self.contents(opened.as_fd(), made.as_fd())?;
+            self.finish_directory(&stat, made.as_fd())?;
+        }
+        Ok(())
+    }
+
+    /// Copies everything in a directory into another.
+    pub(crate) fn contents(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
+        let mut here = Pair { from: open_directory(from, c".")?, to: open_directory(to, c".")? };
+        let mut names = names(&here.from)?;
+        let mut above: Vec<Level> = Vec::new();
+        loop {
+            if (self.interrupted)() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let Some(name) = names.pop() else {
+                let Some(level) = above.pop() else { return Ok(()) };
+                self.finish_directory(&level.stat, here.to.as_fd())?;
+                here = here.parent(level.ids)?;
+                names = level.names;
+                continue;
+            };
+            match self.step(&here, OsStr::from_bytes(&name)) {
+                Ok(None) => {}
+                Ok(Some((below, stat))) => {
+                    let inner = self::names(&below.from)?;
+                    let ids = here.ids()?;
+                    above.push(Level { ids, names: std::mem::replace(&mut names, inner), name, stat });
+                    here = below;
+                }
+                Err(source) if source.kind() == io::ErrorKind::Interrupted => return Err(source),
+                Err(source) => {
+                    let entry = shown_path(above.iter().map(|level| &level.name).chain([&name]));
+                    return Err(io::Error::new(source.kind(), EntryError { entry, source }));
+                }
+            }
+        }
+    }
+
+    /// Copies one entry. A directory is only created and returned.
+    fn step(&mut self, here: &Pair, name: &OsStr) -> io::Result<Option<(Pair, Stat)>> {
+        let opened = match open_path(here.from.as_fd(), name) {
+            // It was removed meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let stat = fstat(&opened)?;
+        let Some(to) = self.put(&opened, &stat, (here.to.as_fd(), name))? else { return Ok(None) };
+        Ok(Some((Pair { from: open_directory(&opened, c".")?, to }, stat)))
+    }
+
+    /// Copies a file or a link. Creates and returns a directory, which is to be filled.
+    fn put(
         &mut self,
         opened: &OwnedFd,
+        stat: &Stat,
         (to, new_name): (BorrowedFd<'_>, &OsStr),
-    ) -> io::Result<()> {
-        let stat = fstat(opened)?;
+    ) -> io::Result<Option<OwnedFd>> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 match mkdirat(to, new_name, Mode::from_raw_mode(0o700)) {
                     Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
-                let made = open_directory(to, new_name)?;
-                self.depth += 1;
-                let outcome = self.contents(opened.as_fd(), made.as_fd());
-                self.depth -= 1;
-                outcome?;
-                self.attributes(&stat, made.as_fd())?;
+                return Ok(Some(open_directory(to, new_name)?));
             }
             FileType::RegularFile => {
                 remove_existing(to, new_name)?;
                 let flags =
                     OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let made = openat(to, new_name, flags, Mode::from_raw_mode(0o600))?;
+                let made = File::from(openat(to, new_name, flags, Mode::from_raw_mode(0o600))?);
                 // A file that grows meanwhile is copied up to its original length.
                 let length = u64::try_from(stat.st_size).unwrap_or_default();
-                let mut from = reopen(opened)?.take(length);
-                self.copied.bytes += io::copy(&mut from, &mut File::from(made.try_clone()?))?;
-                self.attributes(&stat, made.as_fd())?;
+                self.copy_bytes(reopen(opened)?.take(length), &made)?;
+                self.attributes(stat, made.as_fd())?;
             }
             FileType::Symlink => {
                 let target = readlinkat(opened, "", Vec::new())?;
@@ -99,39 +180,28 @@ impl TreeCopy {
             }
             _ => {
                 self.copied.skipped += 1;
-                return Ok(());
+                return Ok(None);
             }
         }
         self.copied.entries += 1;
-        Ok(())
+        Ok(None)
     }
 
-    pub(crate) fn contents(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
-        if self.depth > MAX_DEPTH {
-            return Err(io::Error::other(format!("more than {MAX_DEPTH} directories inside each other")));
-        }
-        let listed = openat(from, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&listed)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." {
-                names.push(name.to_vec());
+    fn copy_bytes(&mut self, mut from: io::Take<File>, mut to: &File) -> io::Result<()> {
+        loop {
+            match io::copy(&mut from.by_ref().take(PART), &mut to)? {
+                0 => return Ok(()),
+                count => self.copied.bytes += count,
+            }
+            if (self.interrupted)() {
+                return Err(io::ErrorKind::Interrupted.into());
             }
         }
-        for name in names {
-            use std::os::unix::ffi::OsStrExt;
-            let name = OsStr::from_bytes(&name);
-            match self.entry((listed.as_fd(), name), (to, name)) {
-                // It was removed meanwhile.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    return Err(io::Error::new(error.kind(), format!("{}: {error}", name.display())));
-                }
-                Ok(()) => {}
-            }
-        }
-        Ok(())
+    }
+
+    fn finish_directory(&mut self, stat: &Stat, made: BorrowedFd<'_>) -> io::Result<()> {
+        self.copied.entries += 1;
+        self.attributes(stat, made)
     }
 
     /// Copies the mode, the times and, if requested, the owner.
@@ -150,10 +220,44 @@ impl TreeCopy {
     }
 }
 
-/// Opens a directory by its name in another, without following links.
-pub(crate) fn open_directory(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat(parent, name, flags, Mode::empty())?)
+impl Pair {
+    fn ids(&self) -> io::Result<(DirectoryId, DirectoryId)> {
+        Ok((directory_id(&self.from)?, directory_id(&self.to)?))
+    }
+
+    fn parent(&self, (from, to): (DirectoryId, DirectoryId)) -> io::Result<Self> {
+        Ok(Self { from: parent_directory(&self.from, from)?, to: parent_directory(&self.to, to)? })
+    }
+}
+
+/// The names in a directory, the last one first.
+fn names(directory: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(name.to_vec());
+        }
+    }
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(names)
+}
+
+/// The path of these names, without its middle if it is long.
+fn shown_path<'n>(names: impl Iterator<Item = &'n Vec<u8>>) -> String {
+    let path: PathBuf = names.map(|name| std::ffi::OsString::from_vec(name.clone())).collect();
+    let letters: Vec<char> = path.to_string_lossy().chars().collect();
+    if letters.len() <= LONGEST_PATH {
+        return letters.into_iter().collect();
+    }
+    let (first, last) = (letters.iter().take(LONGEST_PATH / 2), letters.len() - LONGEST_PATH / 2);
+    first.chain(&['…']).chain(letters.iter().skip(last)).collect()
+}
+
+fn open_path(at: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(at, name, flags, Mode::empty())?)
 }
 
 /// Removes a file or link that is to be replaced, but no directory.
@@ -179,12 +283,25 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;
+    use std::process::Command;
+
+    use cudock_testkit::process::{is_reentered, reenter_as};
+    use cudock_testkit::test_name;
 
     use super::*;
 
     fn copied(from: &Path, to: &Path, name: &str) -> io::Result<Copied> {
+        copied_until(from, to, name, &mut || false)
+    }
+
+    fn copied_until(
+        from: &Path,
+        to: &Path,
+        name: &str,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> io::Result<Copied> {
         let (from, to) = (File::open(from)?, File::open(to)?);
-        let mut copy = TreeCopy::default();
+        let mut copy = TreeCopy::new(CopyOptions::default(), interrupted);
         let name = OsStr::new(name);
         copy.entry((from.as_fd(), name), (to.as_fd(), name))?;
         Ok(copy.copied)
@@ -225,17 +342,79 @@ mod tests {
         assert_eq!(done, Copied { entries: 2, bytes: 4, skipped: 1 });
     }
 
+    /// A tree of directories inside each other, with files in them.
+    fn deep_tree(top: &Path, levels: usize) {
+        fs::create_dir(top).unwrap();
+        let mut here = open_directory(CWD, top).unwrap();
+        for level in 0..levels {
+            mkdirat(&here, "a-name-of-some-length", Mode::RWXU).unwrap();
+            let flags = OFlags::WRONLY | OFlags::CREATE;
+            openat(&here, format!("file-{level}"), flags, Mode::RUSR).unwrap();
+            here = open_directory(&here, "a-name-of-some-length").unwrap();
+        }
+    }
+
+    /// Runs itself again in a process that may open few files: in this one, other tests open some as well.
     #[test]
-    fn a_tree_that_is_too_deep_is_an_error_and_not_a_crash() {
+    fn a_tree_deeper_than_descriptors_and_paths_go_is_copied() {
+        let test = test_name!();
+        if is_reentered(test) {
+            return copies_a_deep_tree();
+        }
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -n 20 && exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
+        let inner = reenter_as(limited, test).output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&inner.stdout), String::from_utf8_lossy(&inner.stderr));
+        assert!(inner.status.success() && out.contains("1 passed"), "{out}{err}");
+    }
+
+    fn copies_a_deep_tree() {
         let base = tempfile::tempdir().unwrap();
         let (from, to) = (base.path().join("in"), base.path().join("out"));
-        fs::create_dir_all(&to).unwrap();
-        let mut deep = from.join("tree");
-        for _ in 0..MAX_DEPTH + 10 {
-            deep.push("d");
+        fs::create_dir(&from).unwrap();
+        fs::create_dir(&to).unwrap();
+        deep_tree(&from.join("tree"), 3000);
+        assert_eq!(rustix::process::getrlimit(rustix::process::Resource::Nofile).current, Some(20));
+        assert_eq!(copied(&from, &to, "tree").unwrap().entries, 6001);
+        for path in [from, to] {
+            crate::remove::remove_tree(&path).unwrap();
         }
-        fs::create_dir_all(&deep).unwrap();
-        let error = copied(&from, &to, "tree").unwrap_err().to_string();
-        assert!(error.contains("directories inside each other"), "{error}");
+    }
+
+    #[test]
+    fn an_error_names_the_entry_once_however_deep_it_is() {
+        let base = tempfile::tempdir().unwrap();
+        let at = |name: &str| base.path().join(name);
+        for name in ["in/tree/a/b/taken", "out/tree/a/b"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        fs::write(at("out/tree/a/b/taken"), "a file").unwrap();
+        let error = copied(&at("in"), &at("out"), "tree").unwrap_err();
+        assert_eq!(error.to_string(), "a/b/taken");
+        let source = std::error::Error::source(&error).unwrap();
+        assert!(source.to_string().starts_with("Not a directory"), "{source}");
+
+        let long = shown_path([vec![b'x'; 150], vec![b'y'; 150]].iter());
+        assert_eq!(long.chars().count(), LONGEST_PATH + 1);
+        assert!(long.starts_with("xxx") && long.contains('…') && long.ends_with("yyy"), "{long}");
+    }
+
+    #[test]
+    fn an_interrupted_copy_ends_between_two_entries() {
+        let base = tempfile::tempdir().unwrap();
+        let (from, to) = (base.path().join("in"), base.path().join("out"));
+        fs::create_dir_all(from.join("tree")).unwrap();
+        fs::create_dir_all(&to).unwrap();
+        for number in 0..10 {
+            fs::write(from.join(format!("tree/{number}")), "x").unwrap();
+        }
+        let mut looks = 0;
+        let mut interrupted = || {
+            looks += 1;
+            looks > 5
+        };
+        let error = copied_until(&from, &to, "tree", &mut interrupted).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+        assert!((1..10).contains(&fs::read_dir(to.join("tree")).unwrap().count()));
     }
 }

@@ -3,24 +3,24 @@
 //! ```text
 //! volumes/NAME/volume.json   when it was created
 //! volumes/NAME/data          its files
+//! volumes/NAME/filling       the image's files, while they are copied
+//! volumes/NAME/filled        all of the image's files, until they are in `data`
 //! ```
 
-use std::fs::{self, File};
-use std::io;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
-use rustix::fs::fstat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{OnError, RuntimeError};
 use crate::flags::is_docker_name;
-use crate::home::{Home, entries, read_json, remove_tree, write_json};
-use crate::in_root::InRoot;
+use crate::home::{Home, directories, entries, remove_tree};
 use crate::plan::{MountPlan, Plan};
+use crate::state_file::{read_json, write_json};
 use crate::status::now;
-use crate::tree::{CopyOptions, TreeCopy};
+use crate::trash::{discard, trash_of};
+use crate::volume_fill::remove_unfinished;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NamedVolume {
@@ -68,6 +68,8 @@ impl Home {
         if dir.join("volume.json").is_file() {
             return Ok(());
         }
+        // Without its record it is a leftover of an interrupted creation or removal.
+        remove_tree(&dir)?;
         let data = dir.join("data");
         fs::create_dir_all(&data).on("cannot create", &data)?;
         write_json(&dir.join("volume.json"), &VolumeRecord { created: now() })
@@ -107,43 +109,27 @@ impl Home {
                 user = plan.name
             )));
         }
-        // Removed first: without its record it is no longer a volume, even if removing the rest fails.
-        let record = dir.join("volume.json");
-        fs::remove_file(&record).on("cannot remove", &record)?;
-        let removed = remove_tree(&dir);
+        let trash = discard(&dir, &dir.join("volume.json"), &trash_of(self.root()))?;
         drop(lock);
-        removed
+        trash.map_or(Ok(()), |trash| remove_tree(&trash))
+    }
+
+    /// Takes volumes whose creation or removal was interrupted out of the list, and returns where they are now. The caller has
+    /// locked the data directory. Also removes what interrupted starts have copied.
+    pub(crate) fn discard_unfinished_volumes(&self) -> Vec<PathBuf> {
+        let mut discarded = Vec::new();
+        for directory in directories(&self.volumes()) {
+            let record = directory.join("volume.json");
+            if record.is_file() {
+                remove_unfinished(&directory);
+            } else {
+                discarded.extend(discard(&directory, &record, &trash_of(self.root())).ok().flatten());
+            }
+        }
+        discarded
     }
 }
 
 fn uses(plan: &Plan, name: &str) -> bool {
     plan.mounts.iter().any(|mount| matches!(mount, MountPlan::Volume { name: used, .. } if used == name))
-}
-
-/// Copies the image's files at the mount points into empty volumes, as docker does.
-pub(crate) fn fill(rootfs: &Path, mounts: &[MountPlan]) -> Result<(), RuntimeError> {
-    for mount in mounts {
-        if let MountPlan::Volume { source, target, copy: true, .. } = mount {
-            fill_one(rootfs, source, target).on("cannot fill the volume", source)?;
-        }
-    }
-    Ok(())
-}
-
-fn fill_one(rootfs: &Path, source: &Path, target: &Path) -> io::Result<()> {
-    let volume = File::open(source)?;
-    // Two containers that start at once must not both fill it.
-    volume.lock()?;
-    if fs::read_dir(source)?.next().is_some() {
-        return Ok(());
-    }
-    let root = InRoot::open(rootfs)?;
-    let Ok(original) = root.open_path(target) else { return Ok(()) };
-    let stat = fstat(&original)?;
-    if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Directory {
-        return Ok(());
-    }
-    let mut copy = TreeCopy::new(CopyOptions { owners: true, special_bits: true });
-    copy.contents(original.as_fd(), volume.as_fd())?;
-    copy.attributes(&stat, volume.as_fd())
 }

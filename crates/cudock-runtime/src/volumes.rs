@@ -1,6 +1,7 @@
 //! Mounts volumes, driver files and network files in a container. Detached mounts are created outside and attached by
 //! descriptor once the root is complete. Links of the image are resolved as inside, so no mount can end up outside.
 
+use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use rustix::mount::{
 use crate::error::{OnError, RuntimeError};
 use crate::in_mount_ns::in_mount_ns;
 use crate::in_root::InRoot;
-use crate::plan::MountPlan;
+use crate::plan::{MountPlan, Propagation};
 use crate::sys;
 
 #[derive(Debug)]
@@ -25,24 +26,32 @@ pub(crate) struct Volume<'a> {
 
 #[derive(Debug)]
 enum VolumeSource<'a> {
-    /// A file or directory of this machine, and the attributes of the mount.
-    Bind(&'a Path, u64),
-    /// A tmpfs: size and mode.
-    Tmpfs(Option<u64>, u32),
+    /// A file or directory of this machine, the attributes of the mount, and its propagation.
+    Bind(&'a Path, u64, Propagation),
+    /// A tmpfs: size, mode and attributes.
+    Tmpfs(Option<u64>, u32, MountAttrFlags),
 }
 
 impl<'a> Volume<'a> {
     pub(crate) fn from_plan(mount: &'a MountPlan) -> Self {
         match mount {
-            MountPlan::Bind { source, target, read_only }
-            | MountPlan::Volume { source, target, read_only, .. } => {
-                let attributes = if *read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
-                Self { source: VolumeSource::Bind(source, attributes), target }
+            MountPlan::Bind { source, target, read_only, propagation, .. } => {
+                Self::bind(source, target, *read_only, *propagation)
             }
-            MountPlan::Tmpfs { target, size, mode } => {
-                Self { source: VolumeSource::Tmpfs(*size, mode.unwrap_or(0o1777)), target }
+            MountPlan::Volume { source, target, read_only, .. } => {
+                Self::bind(source, target, *read_only, Propagation::Private)
+            }
+            MountPlan::Tmpfs { target, size, mode, no_exec } => {
+                let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+                attributes.set(MountAttrFlags::MOUNT_ATTR_NOEXEC, *no_exec);
+                Self { source: VolumeSource::Tmpfs(*size, mode.unwrap_or(0o1777), attributes), target }
             }
         }
+    }
+
+    fn bind(source: &'a Path, target: &'a Path, read_only: bool, propagation: Propagation) -> Self {
+        let attributes = if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
+        Self { source: VolumeSource::Bind(source, attributes, propagation), target }
     }
 
     pub(crate) fn of_driver(mount: &'a cudock_inject::Mount) -> Self {
@@ -54,16 +63,18 @@ impl<'a> Volume<'a> {
             _ => 0,
         };
         let attributes = mount.options.iter().map(attribute).fold(0, std::ops::BitOr::bitor);
-        Self { source: VolumeSource::Bind(&mount.host, attributes), target: &mount.container }
+        let source = VolumeSource::Bind(&mount.host, attributes, Propagation::Private);
+        Self { source, target: &mount.container }
     }
 
     pub(crate) fn network_file((source, target): &'a (PathBuf, &'static str)) -> Self {
         let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
-        Self { source: VolumeSource::Bind(source, attributes), target: Path::new(target) }
+        let source = VolumeSource::Bind(source, attributes, Propagation::Private);
+        Self { source, target: Path::new(target) }
     }
 
     fn is_directory(&self) -> bool {
-        !matches!(self.source, VolumeSource::Bind(source, _) if !source.is_dir())
+        !matches!(self.source, VolumeSource::Bind(source, ..) if !source.is_dir())
     }
 }
 
@@ -73,6 +84,18 @@ struct Detached<'a> {
     mount: OwnedFd,
     target: &'a Path,
     is_directory: bool,
+}
+
+/// Creates missing directories of this machine that are to be mounted, as docker's `-v` does.
+pub(crate) fn create_sources(mounts: &[MountPlan]) -> Result<(), RuntimeError> {
+    for mount in mounts {
+        if let MountPlan::Bind { source, create: true, .. } = mount
+            && !source.exists()
+        {
+            fs::create_dir_all(source).on("cannot create the directory to mount", source)?;
+        }
+    }
+    Ok(())
 }
 
 /// Creates mount points before the root may become read-only, and replaces dangling links. Mount points below other volumes
@@ -97,30 +120,29 @@ pub(crate) fn mount_all(pid: i32, volumes: &[Volume<'_>]) -> Result<(), RuntimeE
 fn detach<'a>(volume: &Volume<'a>) -> Result<Detached<'a>, RuntimeError> {
     let target = volume.target;
     match volume.source {
-        VolumeSource::Bind(source, attributes) => {
+        VolumeSource::Bind(source, attributes, propagation) => {
             let flags = OpenTreeFlags::OPEN_TREE_CLONE
                 | OpenTreeFlags::OPEN_TREE_CLOEXEC
                 | OpenTreeFlags::AT_RECURSIVE;
             let tree = open_tree(CWD, source, flags).on("cannot mount", source)?;
-            sys::set_mount_attributes(tree.as_fd(), attributes).on("cannot mount", source)?;
+            sys::set_mount_attributes(tree.as_fd(), attributes, propagation).on("cannot mount", source)?;
             let is_directory = is_directory(&fstat(&tree).on("cannot read", source)?);
             Ok(Detached { mount: tree, target, is_directory })
         }
-        VolumeSource::Tmpfs(size, mode) => {
-            let tree = tmpfs(size, mode).on("cannot create a tmpfs for", target)?;
+        VolumeSource::Tmpfs(size, mode, attributes) => {
+            let tree = tmpfs(size, mode, attributes).on("cannot create a tmpfs for", target)?;
             Ok(Detached { mount: tree, target, is_directory: true })
         }
     }
 }
 
-fn tmpfs(size: Option<u64>, mode: u32) -> rustix::io::Result<OwnedFd> {
+fn tmpfs(size: Option<u64>, mode: u32, attributes: MountAttrFlags) -> rustix::io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(context.as_fd(), "mode", format!("{mode:o}"))?;
     if let Some(size) = size {
         fsconfig_set_string(context.as_fd(), "size", size.to_string())?;
     }
     fsconfig_create(context.as_fd())?;
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 

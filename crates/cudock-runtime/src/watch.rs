@@ -17,18 +17,20 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::cgroup::Cgroup;
+use crate::container_dir::persist;
 use crate::error::{OnError, RuntimeError, error_text};
 use crate::gpu;
-use crate::home::{ContainerDir, persist, remove_tree};
+use crate::home::{ContainerDir, remove_tree};
 use crate::launch;
-use crate::log::{LogWriter, Stream, read_some};
+use crate::log::{LogLimits, LogWriter, Stream, read_some};
 use crate::network::Network;
 use crate::overlay::{Overlay, leave_mount_namespace};
-use crate::plan::{Plan, Private, ProcessPlan, Restart};
+use crate::plan::{LogPlan, Plan, Private, ProcessPlan, Restart};
 use crate::reexec;
-use crate::status::{ContainerState, ContainerStatus, now, process_began};
+use crate::signal::kill_and_reap;
+use crate::status::{ContainerState, ContainerStatus, Watch, now, process_began};
 use crate::streams::{self, ProcessEnd, Signals, StreamEnds, supervise_process};
-use crate::sys;
+use crate::{sys, volume_fill, volumes};
 
 /// The connection of a watcher or supervisor to the process that started it.
 #[derive(Debug, Default)]
@@ -37,6 +39,8 @@ pub struct Connection {
     pub attached: bool,
     /// Where to report that it runs, or why it does not.
     pub ready: Option<File>,
+    /// The lock on the container, if that process has taken it.
+    pub lock: Option<Watch>,
 }
 
 /// How long verifying the GPUs may take: many GPUs with a cold driver take a while.
@@ -64,14 +68,16 @@ fn supervise(
     connection: Connection,
     verify_only: bool,
 ) -> Result<i32, RuntimeError> {
+    let Connection { attached, ready, lock } = connection;
+    // From here on a signal that asks to stop ends the start in order.
+    let signals = Signals::block()?;
     let plan = dir.plan()?;
-    let Some(_watch) = dir.watch()? else {
+    let lock = lock.map_or_else(|| dir.watch(), |lock| Ok(Some(lock)))?;
+    let Some(_watch) = lock else {
         return Err(RuntimeError::state(&plan.name, &"running", "stopped"));
     };
-    let Connection { attached, ready } = connection;
-    let mut watcher =
-        Watcher { dir, plan: &plan, private, attached, ready, status: ContainerStatus::default() };
-    watcher.status.watcher = Some(std::process::id());
+    let status = ContainerStatus { watcher: Some(std::process::id()), ..ContainerStatus::default() };
+    let mut watcher = Watcher { dir, plan: &plan, private, attached, ready, signals, status };
     let outcome = if verify_only { watcher.verify_only() } else { watcher.run() };
     if let Err(error) = &outcome {
         watcher.status.state = ContainerState::Exited;
@@ -79,10 +85,29 @@ fn supervise(
         watcher.status.finished = Some(now());
         watcher.status.error = Some(error_text(error));
         watcher.write_status();
-        Cgroup::at(&launch::cgroup_path(&plan.id)).remove()?;
     }
+    let cleaned = clean_up(dir, &plan, outcome.is_err());
+    // The first error is the one to report.
+    let outcome = outcome.and_then(|code| cleaned.map(|()| code));
+    if let Err(error) = &outcome {
+        reexec::reply(&mut watcher.ready, &reexec::format_error(error));
+    }
+    outcome
+}
+
+fn no_keyring(error: &io::Error) -> RuntimeError {
+    RuntimeError::Host {
+        what: format!("cannot create a session keyring for the container: {error}"),
+        hint: "each container and each exec has one: sysctl kernel.keys.maxkeys=2000 allows more".to_owned(),
+    }
+}
+
+/// Removes what a container leaves behind; all of it if it was started with `--rm`.
+fn clean_up(dir: &ContainerDir, plan: &Plan, failed: bool) -> Result<(), RuntimeError> {
+    let group = if failed { Cgroup::at(&launch::cgroup_path(&plan.id)).remove() } else { Ok(()) };
     if plan.remove {
-        unmount(dir);
+        // So that the run directory can be removed. It may not be mounted yet.
+        let _ = nix::mount::umount2(&dir.run(), nix::mount::MntFlags::MNT_DETACH);
         if let Some(trash) = dir.discard()? {
             // Callers that wait for the container need not wait for the disk.
             sys::in_background(|| {
@@ -90,21 +115,13 @@ fn supervise(
             });
         }
     }
-    if let Err(error) = &outcome {
-        reexec::reply(&mut watcher.ready, &reexec::format_error(error));
-    }
-    outcome
-}
-
-/// Unmounts the container's run directory, so that it can be removed.
-fn unmount(dir: &ContainerDir) {
-    // It may not be mounted yet.
-    let _ = nix::mount::umount2(&dir.run(), nix::mount::MntFlags::MNT_DETACH);
+    group
 }
 
 pub fn exit_code(error: &RuntimeError) -> i32 {
     match error {
         RuntimeError::Reported { code, .. } => *code,
+        RuntimeError::Interrupted(signal) => 128 + *signal as i32,
         RuntimeError::NotFound(_) => 127,
         RuntimeError::NotExecutable(_) => 126,
         RuntimeError::User(_)
@@ -129,27 +146,40 @@ struct Watcher<'a> {
     private: &'a Private,
     attached: bool,
     ready: Option<File>,
+    signals: Signals,
     status: ContainerStatus,
 }
 
 impl Watcher<'_> {
     /// Everything that its processes need.
-    fn set_up(&mut self) -> Result<(Network, Signals), RuntimeError> {
+    fn set_up(&mut self) -> Result<Network, RuntimeError> {
+        sys::new_session_keyring().map_err(|error| no_keyring(&error))?;
         leave_mount_namespace()?;
         self.mount_run_directory()?;
         self.mount_root()?;
         // The caller's groups are not the container's; in a user namespace they cannot be dropped.
         let _ = nix::unistd::setgroups(&[]);
-        crate::volume_store::fill(&self.dir.rootfs(), &self.plan.mounts)?;
+        volumes::create_sources(&self.plan.mounts)?;
+        self.fill_volumes()?;
         let network = Network::set_up(&self.dir.run(), &self.plan.network)?;
         self.status.ports = network.ports();
-        Ok((network, Signals::block()?))
+        Ok(network)
+    }
+
+    fn fill_volumes(&mut self) -> Result<(), RuntimeError> {
+        let mut signal = None;
+        let mut interrupted = || {
+            signal = signal.or_else(|| self.signals.stop_requested());
+            signal.is_some()
+        };
+        let filled = volume_fill::fill(&self.dir.rootfs(), &self.plan.mounts, &mut interrupted);
+        signal.map_or(filled, |signal| Err(RuntimeError::Interrupted(signal)))
     }
 
     /// Verifies the GPUs, and nothing else.
     fn verify_only(&mut self) -> Result<i32, RuntimeError> {
-        let (network, mut signals) = self.set_up()?;
-        let (report, _) = self.verify_gpu(&network, &mut signals)?;
+        let network = self.set_up()?;
+        let (report, _) = self.verify_gpu(&network)?;
         reexec::reply(&mut self.ready, &serde_json::to_string(&report).unwrap_or_default());
         self.status.state = ContainerState::Exited;
         self.status.exit_code = Some(0);
@@ -158,25 +188,32 @@ impl Watcher<'_> {
     }
 
     fn run(&mut self) -> Result<i32, RuntimeError> {
-        let (mut network, mut signals) = self.set_up()?;
-        let mut log = LogWriter::open(&self.dir.log())?;
+        let mut network = self.set_up()?;
+        let mut log = match self.plan.log {
+            LogPlan::Kept { max_bytes, max_files } => {
+                Some(LogWriter::open(&self.dir.log(), LogLimits { max_bytes, max_files })?)
+            }
+            LogPlan::None => None,
+        };
         if self.plan.verify_gpu {
-            let (_, text) = self.verify_gpu(&network, &mut signals)?;
+            let (_, text) = self.verify_gpu(&network)?;
             if self.attached {
                 eprint!("{text}");
             }
-            log.write(Stream::Err, text.as_bytes()).when("cannot write the log")?;
+            if let Some(log) = &mut log {
+                log.write(Stream::Err, text.as_bytes()).when("cannot write the log")?;
+            }
         }
         let mut backoff = Backoff::single_container();
         loop {
-            let (ended, ran) = self.run_once(&mut network, &mut signals, &mut log)?;
+            let (ended, ran) = self.run_once(&mut network, log.as_mut())?;
             let stopped = ended.stop_requested || self.dir.is_stopping();
             let restart = !stopped && restarts(self.plan.restart, ended.code, self.status.restarts);
             if restart {
                 self.status.state = ContainerState::Restarting;
                 self.write_status();
             }
-            if !restart || self.wait(&mut signals, backoff.next_delay(ran)) {
+            if !restart || self.wait(backoff.next_delay(ran)) {
                 self.status.state = ContainerState::Exited;
                 self.write_status();
                 return Ok(ended.code);
@@ -189,8 +226,7 @@ impl Watcher<'_> {
     fn run_once(
         &mut self,
         network: &mut Network,
-        signals: &mut Signals,
-        log: &mut LogWriter,
+        log: Option<&mut LogWriter>,
     ) -> Result<(ProcessEnd, Duration), RuntimeError> {
         let (streams, mut ends) = self.connect()?;
         let mut created = launch::create(self.dir, self.plan, self.private, network, streams, None)?;
@@ -198,9 +234,15 @@ impl Watcher<'_> {
             ends = StreamEnds::of_terminal(terminal, self.attached, self.attached && self.plan.process.stdin);
         }
         let cgroup = Cgroup::at(&launch::cgroup_path(&self.plan.id));
-        if self.dir.is_stopping() {
-            // Stopped before it started.
+        let signal = self.signals.stop_requested();
+        if let Some(signal) = signal.filter(|_| self.status.started.is_none()) {
+            kill_and_reap(created.pid);
+            return Err(RuntimeError::Interrupted(signal));
+        }
+        if signal.is_some() || self.dir.is_stopping() {
+            // Stopped before it started, or started again.
             cgroup.kill();
+            let signals = &mut self.signals;
             let ended = supervise_process(created.pid, StreamEnds::default(), signals, None, &mut || {})?;
             self.status.exit_code = Some(ended.code);
             self.status.finished = Some(now());
@@ -220,13 +262,18 @@ impl Watcher<'_> {
         if !self.plan.remove {
             persist(self.dir);
         }
-        let ended = supervise_process(created.pid, ends, signals, Some(log), &mut || {
+        let (dir, plan, status) = (self.dir, self.plan, &mut self.status);
+        let mut restart_helpers = || {
             if network.restart_helpers() {
-                self.status.ports = network.ports();
-                self.status.error = network.error();
-                self.write_status();
+                status.ports = network.ports();
+                status.error = network.error();
+                write_status(dir, plan, status);
             }
-        })?;
+        };
+        // One may have exited before this process looked at its signals.
+        restart_helpers();
+        let signals = &mut self.signals;
+        let ended = supervise_process(created.pid, ends, signals, log, &mut restart_helpers)?;
         self.status.out_of_memory = cgroup.ran_out_of_memory();
         self.status.pid = None;
         self.status.pid_began = None;
@@ -240,11 +287,7 @@ impl Watcher<'_> {
     }
 
     /// Computes on the GPUs from inside the container. Returns the result, also as text.
-    fn verify_gpu(
-        &self,
-        network: &Network,
-        signals: &mut Signals,
-    ) -> Result<(DeviceReport, String), RuntimeError> {
+    fn verify_gpu(&mut self, network: &Network) -> Result<(DeviceReport, String), RuntimeError> {
         let null = || File::open("/dev/null").map(OwnedFd::from).when("cannot open /dev/null");
         let (reader, writer) = io::pipe().when("cannot create a pipe")?;
         let writer = OwnedFd::from(writer);
@@ -258,6 +301,7 @@ impl Watcher<'_> {
         let mut created = launch::create(self.dir, &plan, &private, network, streams, Some(gpu::verify))?;
         created.start()?;
         let output = read_output(&File::from(OwnedFd::from(reader)), created.pid)?;
+        let signals = &mut self.signals;
         let ended = supervise_process(created.pid, StreamEnds::default(), signals, None, &mut || {})?;
         Cgroup::at(&launch::cgroup_path(&self.plan.id)).remove()?;
         match gpu::read_report(&output) {
@@ -300,28 +344,32 @@ impl Watcher<'_> {
         Ok((Some(streams), ends))
     }
 
-    /// Writes the status. A full disk must neither end the container nor hide its exit code.
     fn write_status(&self) {
-        if let Err(error) = self.dir.set_status(&self.status) {
-            eprintln!("cudock: {}", error_text(&error));
-        }
-        if self.status.state == ContainerState::Exited && !self.plan.remove {
-            persist(self.dir);
-        }
+        write_status(self.dir, self.plan, &self.status);
     }
 
     /// Waits before the next start. Returns whether the container was stopped meanwhile.
-    fn wait(&self, signals: &mut Signals, delay: Duration) -> bool {
+    fn wait(&mut self, delay: Duration) -> bool {
         let step = Duration::from_millis(100);
         let mut waited = Duration::ZERO;
         while waited < delay {
-            if signals.stop_requested_within(step.min(delay.saturating_sub(waited))) || self.dir.is_stopping()
-            {
+            let part = step.min(delay.saturating_sub(waited));
+            if self.signals.stop_requested_within(part) || self.dir.is_stopping() {
                 return true;
             }
             waited += step;
         }
         false
+    }
+}
+
+/// Writes the status. A full disk must neither end the container nor hide its exit code.
+fn write_status(dir: &ContainerDir, plan: &Plan, status: &ContainerStatus) {
+    if let Err(error) = dir.set_status(status) {
+        eprintln!("cudock: {}", error_text(&error));
+    }
+    if status.state == ContainerState::Exited && !plan.remove {
+        persist(dir);
     }
 }
 

@@ -15,6 +15,7 @@
 pub mod ambiguous;
 pub mod client;
 pub mod disk;
+pub mod docker_lines;
 pub mod driver_tree;
 pub mod host_tree;
 pub mod http;

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::client::eventually;
 use crate::random::{Random, seed};
 
@@ -58,22 +60,37 @@ pub fn is_reentered(test: &str) -> bool {
 pub fn kill_at_random(
     rounds: u32,
     whole: Duration,
-    mut start: impl FnMut(u32) -> Command,
+    start: impl FnMut(u32) -> Command,
     mut check: impl FnMut(u32),
 ) {
+    signal_at_random(rounds, whole, &[Signal::KILL], start, |round, _| check(round));
+}
+
+/// The same with one of these signals in each round, which `check` is told.
+///
+/// # Panics
+///
+/// If every process was done before it got its signal.
+pub fn signal_at_random(
+    rounds: u32,
+    whole: Duration,
+    signals: &[Signal],
+    mut start: impl FnMut(u32) -> Command,
+    mut check: impl FnMut(u32, Signal),
+) {
     let mut random = Random::new(seed());
-    let mut killed = 0;
+    let mut reached = 0;
     for round in 0..rounds {
-        let moment = whole.mul_f64(random.fraction());
+        let (moment, signal) = (whole.mul_f64(random.fraction()), *random.pick(signals));
         let mut child = start(round).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         thread::sleep(moment);
-        killed += u32::from(child.try_wait().unwrap().is_none());
-        child.kill().ok();
+        reached += u32::from(child.try_wait().unwrap().is_none());
+        kill_process(Pid::from_child(&child), signal).ok();
         child.wait().unwrap();
-        eprintln!("round {round}: killed after {moment:?}");
-        check(round);
+        eprintln!("round {round}: {signal:?} after {moment:?}");
+        check(round, signal);
     }
-    assert!(killed > 0, "all of {rounds} processes were done before they were killed");
+    assert!(reached > 0, "all of {rounds} processes were done before they got a signal");
 }
 
 /// A helper program of the crate under test, from its `examples` directory.

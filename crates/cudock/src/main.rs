@@ -16,7 +16,7 @@ use crate::cli::{Cli, SingleVerb, Verb};
 use crate::failure::{Failure, Outcome};
 
 fn main() -> ExitCode {
-    match run_hidden().unwrap_or_else(|| verbs::run(parse_alone().unwrap_or_else(Cli::parse))) {
+    match run_hidden().unwrap_or_else(|| parse_alone().map_or_else(parse, Ok).and_then(verbs::run)) {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             failure.print();
@@ -36,6 +36,11 @@ fn run_hidden() -> Option<Result<Outcome, Failure>> {
         "enter" => Some(verbs::enter(&SingleVerb::parse_from(args()).args)),
         _ => None,
     }
+}
+
+/// Parses the arguments. Help and errors that clap prints end this process.
+fn parse() -> Result<Cli, Failure> {
+    Cli::try_parse().map_err(|error| verbs::unknown_flag_of_run(&error).unwrap_or_else(|| error.exit()))
 }
 
 /// Parses the arguments of a verb that takes milliseconds. `None` if it is another one, or for help and errors.

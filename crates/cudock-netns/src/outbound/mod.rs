@@ -9,12 +9,16 @@
 //! a port in use is reported by name; they also work without outbound connections; and a service only needs to listen on
 //! the container's localhost.
 //!
-//! Services on the host's loopback device are not reachable from inside, because they often trust local clients.
+//! Services on the host's loopback device are not reachable from inside, because they often trust local clients. Those that
+//! listen on an address of the host are, at that address; but pasta copies the address of the default route, which then is the
+//! container's own. A container that is to reach the host under a name ([`HostAccess`]) gets another way there.
 
+mod host;
 mod pasta;
 mod slirp;
 mod start;
 mod tool;
 
+pub use host::HostAccess;
 pub use start::Outbound;
 pub use tool::{OutboundTool, Tool};

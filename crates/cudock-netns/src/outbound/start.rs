@@ -14,6 +14,7 @@ use rustix::fs::MemfdFlags;
 use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
 
+use super::host::{HostAccess, HostRoute};
 use super::tool::{OutboundTool, Tool};
 use super::{pasta, slirp};
 use crate::child_process::ChildProcess;
@@ -30,13 +31,15 @@ const MAX_OUTPUT: u64 = 4096;
 pub struct Outbound {
     process: ChildProcess,
     tool: Tool,
+    host: HostRoute,
     /// Closing it ends slirp4netns.
     _alive: OwnedFd,
 }
 
 impl Outbound {
     /// Starts the tool for a namespace, and waits until the namespace is connected. It ends with the calling thread.
-    pub fn start(tool: &OutboundTool, namespace: &Namespace) -> Result<Self> {
+    pub fn start(tool: &OutboundTool, namespace: &Namespace, access: HostAccess) -> Result<Self> {
+        let host = HostRoute::choose(access, tool)?;
         // The tools report a missing device in different ways, and not always by name.
         let tun = File::options().read(true).write(true).open("/dev/net/tun");
         tun.map_err(|source| NetnsError::Tun { source })?;
@@ -57,7 +60,7 @@ impl Outbound {
         let mut keep = Vec::new();
         match tool.tool {
             Tool::Pasta => {
-                command.args(pasta::arguments(path, rustix::process::geteuid().is_root()));
+                command.args(pasta::arguments(path, rustix::process::geteuid().is_root(), host));
                 if let Some(ready) = ready.take() {
                     command.stdout(ready);
                 }
@@ -71,7 +74,7 @@ impl Outbound {
         let process = ChildProcess::start(&mut command)?;
         // From here on, only the tool has the write end, so that its exit is noticed.
         drop((ready, exit, command));
-        let mut outbound = Self { process, tool: tool.tool, _alive: alive };
+        let mut outbound = Self { process, tool: tool.tool, host, _alive: alive };
         if wait_until(is_ready) {
             return Ok(outbound);
         }
@@ -92,6 +95,11 @@ impl Outbound {
             Tool::Pasta => pasta::NAME_SERVER,
             Tool::Slirp4netns => slirp::NAME_SERVER,
         }
+    }
+
+    /// The address, inside, of the host itself, if the container needs one.
+    pub fn host_address(&self) -> Option<IpAddr> {
+        self.host.address()
     }
 
     /// Waits up to `time`; returns whether the process has exited.

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use cudock_netns::outbound::{Outbound, OutboundTool, Tool};
+use cudock_netns::outbound::{HostAccess, Outbound, OutboundTool, Tool};
 use cudock_netns::{Namespace, NetnsError};
 use cudock_testkit::process::{is_reentered, is_running, reenter_as, wait_until_gone};
 use cudock_testkit::test_name;
@@ -131,7 +131,7 @@ fn reaches_out(test: &str, tool: Tool, gateway: &str) {
 
     let made = Namespace::create().unwrap();
     assert!(fetch(&made, OTHER, 9000).is_none(), "without a way out nothing is reached");
-    let outbound = Outbound::start(&found, &made).unwrap();
+    let outbound = Outbound::start(&found, &made, HostAccess::NotNeeded).unwrap();
     assert_eq!(fetch(&made, OTHER, 9000).as_deref(), Some("served"), "another address of the host");
     assert!(fetch(&made, gateway, 9001).is_none(), "the host's loopback device is not reached");
     assert!(fetch(&made, "127.0.0.1", 9001).is_none(), "nor under the container's own loopback address");
@@ -171,12 +171,38 @@ fn slirp_reaches_what_the_host_reaches_but_not_its_loopback_device() {
     reaches_out(test_name!(), Tool::Slirp4netns, "10.0.2.2");
 }
 
+fn reaches_the_host(test: &str, tool: Tool) {
+    let Some(found) = on_a_host_of_its_own(test, tool) else { return };
+    serve("0.0.0.0:9000".parse().unwrap());
+    serve("127.0.0.1:9001".parse().unwrap());
+    let made = Namespace::create().unwrap();
+    let outbound = Outbound::start(&found, &made, HostAccess::Needed).unwrap();
+    let host = outbound.host_address().unwrap().to_string();
+    assert_eq!(
+        fetch(&made, &host, 9000).as_deref(),
+        Some("served"),
+        "a service on all of its addresses, at {host}"
+    );
+    assert!(fetch(&made, &host, 9001).is_none(), "the host's loopback device is not reached");
+    assert_eq!(fetch(&made, OTHER, 9000).as_deref(), Some("served"), "other addresses are reached, too");
+}
+
+#[test]
+fn pasta_reaches_services_of_the_host_where_they_are_needed() {
+    reaches_the_host(test_name!(), Tool::Pasta);
+}
+
+#[test]
+fn slirp_reaches_services_of_the_host_where_they_are_needed() {
+    reaches_the_host(test_name!(), Tool::Slirp4netns);
+}
+
 /// The test reentered is the parent process: it starts the tool, and sleeps.
 fn ends_with_its_parent(test: &str, tool: Tool) {
     if is_reentered(test) {
         be_the_host();
         let made = Namespace::create().unwrap();
-        let outbound = Outbound::start(&find(tool).unwrap(), &made).unwrap();
+        let outbound = Outbound::start(&find(tool).unwrap(), &made, HostAccess::NotNeeded).unwrap();
         println!("started: {}", outbound.pid());
         thread::sleep(FOREVER);
         return;
@@ -215,7 +241,7 @@ fn the_error_output_of_a_failing_tool_is_reported() {
     fs::write(&path, "#!/bin/sh\necho 'no interface to copy' >&2\nexit 1\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let found = OutboundTool { tool: Tool::Pasta, path };
-    match Outbound::start(&found, &made).unwrap_err() {
+    match Outbound::start(&found, &made, HostAccess::NotNeeded).unwrap_err() {
         NetnsError::Outbound { program, output } => {
             assert_eq!((program.as_str(), output.as_str()), ("pasta", "no interface to copy"));
         }

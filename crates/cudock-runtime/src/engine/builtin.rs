@@ -1,16 +1,12 @@
 //! cudock's own engine, which runs containers without a daemon.
 
-use std::collections::HashSet;
 use std::fmt;
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_base::Timestamp;
-use cudock_base::text::escape;
+use cudock_base::files::write_unsynced;
 use cudock_device::DeviceReport;
 use cudock_http::Progress;
 use cudock_image::unpack::{LayerStore, Pruned, Unpacked};
@@ -19,19 +15,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Engine, LogRequest, RunImage, RunRequest, Summary};
+use super::{Engine, LogRequest, RunImage, RunRequest, Summary, image_config};
 use crate::copy::{Copied, CopyRequest};
 use crate::error::{OnError, RuntimeError, error_text};
 use crate::exec::{self, ExecRequest};
 use crate::flags::default_name;
 use crate::group;
-use crate::home::{ContainerDir, Home, new_id};
+use crate::home::{ContainerDir, Home, NewContainer, new_id};
 use crate::log::{self, LogReader, POLL_INTERVAL};
-use crate::plan::{MountPlan, Plan, Private};
+use crate::plan::{LogPlan, MountPlan, Plan, Private};
 use crate::reexec;
 use crate::signal::{SignalNumber, parse_signal, stop_signal};
+use crate::start::{become_watcher, start_watcher};
 use crate::started::Started;
-use crate::status::{ContainerState, ContainerStatus};
+use crate::status::{ContainerState, ContainerStatus, Watch};
+use crate::streams::Signals;
 use crate::usage::Process;
 
 /// Finds an image by the name that a user typed.
@@ -97,61 +95,27 @@ impl Builtin {
                 ));
             }
         };
-        apply_image_config(request, &run)?;
+        image_config::apply(request, &run)?;
         request.plan.layers = layers;
         Ok(HeldLayers { layers: held })
     }
 
     /// Removes unpacked layers that no container uses, and leftovers of interrupted runs.
     pub fn prune(&self) -> Result<Pruned, RuntimeError> {
-        let used: HashSet<PathBuf> = self.home.all()?.into_iter().flat_map(|(_, plan)| plan.layers).collect();
-        Ok(LayerStore::open(self.home.images())?.prune(&|layer| used.contains(layer))?)
+        // Containers are listed for each layer, since they are created meanwhile. If they cannot be listed, it is in use.
+        let in_use = |layer: &Path| self.home.uses_layer(layer).unwrap_or(true);
+        Ok(LayerStore::open(self.home.images())?.prune(&in_use)?)
     }
-}
-
-/// Takes from the image's configuration what the user did not set.
-fn apply_image_config(request: &mut RunRequest, run: &RunConfig) -> Result<(), RuntimeError> {
-    let plan = &mut request.plan;
-    plan.process.environment = run.environment().into_iter().collect();
-    let entrypoint = request.entrypoint.as_ref().unwrap_or(&run.entrypoint);
-    // As in docker, a custom entry point does not get the image's default arguments.
-    let custom = request.entrypoint.is_some() || !request.command.is_empty();
-    let command = if custom { &request.command } else { &run.cmd };
-    plan.process.args = entrypoint.iter().chain(command).cloned().collect();
-    if plan.process.args.is_empty() {
-        let text = "no command to run: add one after the image, which has none";
-        return Err(RuntimeError::Request(text.to_owned()));
-    }
-    let cwd = request.cwd.clone().unwrap_or_else(|| run.working_dir.clone());
-    plan.process.cwd = if cwd.is_empty() { "/".to_owned() } else { cwd };
-    if !plan.process.cwd.starts_with('/') {
-        let text = format!("the working directory `{}` is not an absolute path", plan.process.cwd);
-        return Err(RuntimeError::Request(text));
-    }
-    plan.process.user = request.user.clone().unwrap_or_else(|| run.user.clone());
-    if plan.stop_signal.is_empty() {
-        run.stop_signal.clone_into(&mut plan.stop_signal);
-        if !plan.stop_signal.is_empty() && parse_signal(&plan.stop_signal).is_err() {
-            let text = escape(&plan.stop_signal, 40);
-            eprintln!(
-                "warning: unknown StopSignal `{text}` in the image: the container is stopped with SIGTERM"
-            );
-            "SIGTERM".clone_into(&mut plan.stop_signal);
-        }
-    }
-    Ok(())
 }
 
 /// Writes the id of a container to a file that must not exist yet.
 fn write_id(file: &Path, id: &str) -> Result<(), RuntimeError> {
-    match File::options().write(true).create_new(true).open(file) {
-        Ok(mut file) => file.write_all(id.as_bytes()).when("cannot write --cidfile"),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let text = format!("--cidfile {}: file exists; remove it or choose another", file.display());
-            Err(RuntimeError::Request(text))
-        }
-        Err(error) => Err(RuntimeError::Request(format!("--cidfile {}: {error}", file.display()))),
+    let wrong =
+        |reason: &dyn fmt::Display| RuntimeError::Request(format!("--cidfile {}: {reason}", file.display()));
+    if file.exists() {
+        return Err(wrong(&"file exists; remove it or choose another"));
     }
+    write_unsynced(file, id.as_bytes()).map_err(|error| wrong(&error))
 }
 
 /// The variables for another start. Values are not stored, so the caller must provide all of them again.
@@ -212,22 +176,24 @@ impl Engine for Builtin {
 
     fn run(&self, mut request: RunRequest, image: &RunImage) -> Result<i32, RuntimeError> {
         let held = self.complete(&mut request, image)?;
+        // From here on a signal that asks to stop must not leave half a container. The watcher goes on with them blocked.
+        let mut signals = Signals::block()?;
         for mount in &request.plan.mounts {
             if let MountPlan::Volume { name, .. } = mount {
                 self.home.create_volume(name)?;
             }
         }
+        let created = self.home.create(&request.plan)?;
+        held.apply_root_metadata(created.dir())?;
         if let Some(file) = &request.cidfile {
             write_id(file, &request.plan.id)?;
         }
-        let dir = self.home.create(&request.plan)?;
-        held.apply_root_metadata(&dir)?;
         if request.detach {
-            start_detached(&dir, &request.private)?;
+            reexec::parse_reply(&start_new(created, &request.private, &[], &mut signals)?)?;
             println!("{}", request.plan.id);
             return Ok(0);
         }
-        Err(become_watcher(&dir, &request.private)?)
+        Err(become_watcher(created.dir(), created.watch(), &request.private)?)
     }
 
     fn verify_gpus(&self, request: &RunRequest, image: &RunImage) -> Result<DeviceReport, RuntimeError> {
@@ -237,9 +203,12 @@ impl Engine for Builtin {
         request.plan.remove = true;
         request.plan.network.publish.clear();
         let held = self.complete(&mut request, image)?;
-        let dir = self.home.create(&request.plan)?;
-        held.apply_root_metadata(&dir)?;
-        let reply = start_watcher(&dir, &request.private, &["--verify"])?;
+        let mut signals = Signals::block()?;
+        let created = self.home.create(&request.plan)?;
+        held.apply_root_metadata(created.dir())?;
+        let reply = start_new(created, &request.private, &["--verify"], &mut signals);
+        signals.unblock();
+        let reply = reply?;
         let damaged = |source| RuntimeError::Damaged { path: "the result of the GPU check".into(), source };
         if reply.starts_with('{') {
             return serde_json::from_str(&reply).map_err(damaged);
@@ -273,6 +242,12 @@ impl Engine for Builtin {
 
     fn logs(&self, name: &str, request: LogRequest) -> Result<(), RuntimeError> {
         let (dir, plan) = self.home.find(name)?;
+        if plan.log == LogPlan::None {
+            return Err(RuntimeError::Request(format!(
+                "container {} has no log: it was started with --log-driver none",
+                plan.name
+            )));
+        }
         let mut reader = LogReader::for_request(&dir.log(), request)?;
         loop {
             // Checked before the log is read to its end, so that nothing written in between is missed.
@@ -326,7 +301,7 @@ impl Engine for Builtin {
         match self.home.find(name) {
             Ok((dir, plan)) => dir.delete(&plan, force),
             Err(error @ RuntimeError::Damaged { .. }) => match self.home.find_damaged(name)? {
-                Some(dir) => dir.clear(),
+                Some(dir) => dir.delete_damaged(),
                 None => Err(error),
             },
             Err(error) => Err(error),
@@ -370,18 +345,19 @@ impl Engine for Builtin {
     fn start(&self, name: &str, variables: &[(String, String)], attach: bool) -> Result<i32, RuntimeError> {
         let (dir, plan) = self.find_ungrouped(name)?;
         let status = dir.current(&plan)?;
-        if dir.is_watched()? {
+        let Some(watch) = dir.watch()? else {
             if status.state == ContainerState::Running {
                 return Ok(0);
             }
             return Err(RuntimeError::state(&plan.name, &status.state, "stopped"));
-        }
+        };
         let private = private_environment(&plan, variables)?;
+        let mut signals = Signals::block()?;
         dir.clear_stopping()?;
         if attach {
-            return Err(become_watcher(&dir, &private)?);
+            return Err(become_watcher(&dir, &watch, &private)?);
         }
-        start_detached(&dir, &private)?;
+        start_again(&dir, watch, &private, &mut signals)?;
         Ok(0)
     }
 
@@ -400,8 +376,12 @@ impl Engine for Builtin {
         }
         let limit = Duration::from_secs(seconds.unwrap_or(plan.stop_seconds).into());
         dir.stop(&plan, stop_signal(&plan.stop_signal), limit)?;
+        let Some(watch) = dir.watch()? else {
+            return Err(RuntimeError::state(&plan.name, &"being started by another command", "stopped"));
+        };
+        let mut signals = Signals::block()?;
         dir.clear_stopping()?;
-        start_detached(&dir, &private)
+        start_again(&dir, watch, &private, &mut signals)
     }
 
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError> {
@@ -440,27 +420,26 @@ fn summary(plan: &Plan, status: &ContainerStatus) -> Summary {
     }
 }
 
-/// Replaces this process by an attached watcher. Returns only with an error.
-fn become_watcher(dir: &ContainerDir, private: &Private) -> Result<RuntimeError, RuntimeError> {
-    let args = ["monitor".into(), dir.path().as_os_str().to_owned(), "--attached".into()];
-    reexec::become_sealed(&args, private)
+/// Starts a detached watcher for a new container, and returns its reply.
+fn start_new(
+    created: NewContainer,
+    private: &Private,
+    flags: &[&str],
+    signals: &mut Signals,
+) -> Result<String, RuntimeError> {
+    let reply = start_watcher(created.dir(), created.watch(), private, flags)?;
+    created.leave_to_watcher();
+    reply.wait(signals)
 }
 
-/// Starts a detached watcher and waits until its container runs.
-pub fn start_detached(dir: &ContainerDir, private: &Private) -> Result<(), RuntimeError> {
-    reexec::parse_reply(&start_watcher(dir, private, &[])?)
-}
-
-/// Starts a detached watcher with these flags, and returns its first reply.
-fn start_watcher(dir: &ContainerDir, private: &Private, flags: &[&str]) -> Result<String, RuntimeError> {
-    let (mut ready, theirs) = std::io::pipe().when("cannot create a pipe")?;
-    let theirs: OwnedFd = theirs.into();
-    let mut args = vec!["monitor".into(), dir.path().as_os_str().to_owned()];
-    args.extend(flags.iter().map(Into::into));
-    reexec::sealed_command(&args, private)?.spawn_detached(&theirs)?;
-    // Only the watcher may keep it open, so that its exit is noticed.
-    drop(theirs);
-    let mut reply = String::new();
-    ready.read_to_string(&mut reply).when("cannot read the watcher's reply")?;
-    Ok(reply)
+/// Starts a detached watcher for a container that has exited, and waits until it runs.
+fn start_again(
+    dir: &ContainerDir,
+    mut watch: Watch,
+    private: &Private,
+    signals: &mut Signals,
+) -> Result<(), RuntimeError> {
+    let reply = start_watcher(dir, &watch, private, &[])?;
+    watch.leave_to_watcher();
+    reexec::parse_reply(&reply.wait(signals)?)
 }

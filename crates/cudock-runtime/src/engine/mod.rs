@@ -2,6 +2,7 @@
 
 pub mod builtin;
 pub mod external;
+mod image_config;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub struct RunRequest {
     pub detach: bool,
     /// The file to write its id to, which must not exist yet.
     pub cidfile: Option<PathBuf>,
+    /// Ports to publish on free ports of this machine, with those that the image exposes; `None` if they are not published.
+    pub publish_all: Option<Vec<String>>,
     /// When to pull the image; the engine's default if `None`.
     pub pull: Option<Pull>,
     /// The platform of a multi-platform image, such as linux/arm64.

@@ -63,9 +63,9 @@ pub struct ProcessArgs {
     #[arg(long)]
     pub init: bool,
 
-    /// Set the IPC namespace, which includes shared memory
-    #[arg(long, value_enum, default_value_t = IpcChoice::Private)]
-    pub ipc: IpcChoice,
+    /// Set the IPC namespace, which includes shared memory: private, shareable (the same), or host
+    #[arg(long, value_name = "MODE", default_value = "private", value_parser = ipc)]
+    pub ipc: Ipc,
 
     /// Set a namespaced kernel parameter, such as net.core.somaxconn=1024; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
@@ -80,21 +80,10 @@ pub struct ProcessArgs {
     pub userns: Option<String>,
 }
 
-/// The IPC namespace of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum IpcChoice {
-    /// Its own
-    Private,
-    /// Its own; other containers cannot join it
-    Shareable,
-    /// The host's
-    Host,
-}
-
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub struct FileArgs {
-    /// Mount a path of this machine or a named volume; repeatable
+    /// Mount a path of this machine, which is created if it is missing, or a named volume; repeatable
     #[arg(long, short, value_name = "SOURCE|NAME:TARGET[:ro]")]
     pub volume: Vec<String>,
 
@@ -135,7 +124,7 @@ pub struct LimitArgs {
     pub oom_score_adj: Option<i32>,
 
     /// Set its share of busy processors; the default is 1024
-    #[arg(long, short, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(2..=262_144))]
+    #[arg(long, short, value_name = "NUMBER", value_parser = cpu_shares)]
     pub cpu_shares: Option<u64>,
 
     /// Allow only these NUMA nodes: 0-1
@@ -167,12 +156,16 @@ pub struct LimitArgs {
 #[command(next_help_heading = "Network")]
 pub struct NetworkArgs {
     /// Choose the network: auto (its own, with outbound access if pasta or slirp4netns is installed), none (its own, without), host, pasta (with outbound access, or an error)
-    #[arg(long, visible_alias = "net", value_enum, default_value_t = NetworkChoice::Auto)]
+    #[arg(long, visible_alias = "net", value_name = "NETWORK", default_value = "auto", value_parser = network)]
     pub network: NetworkChoice,
 
-    /// Accept docker's flag: it has no effect
-    #[arg(long, value_name = "PORT", hide = true)]
+    /// Add a port to those that --publish-all publishes; repeatable
+    #[arg(long, value_name = "PORT[/udp]")]
     pub expose: Vec<String>,
+
+    /// Publish all ports that the image exposes on free ports of this machine
+    #[arg(long, short = 'P')]
+    pub publish_all: bool,
 
     /// Publish a port on this machine; repeatable
     #[arg(long, short, value_name = "[IP:]HOST:CONTAINER[/udp]")]
@@ -182,7 +175,7 @@ pub struct NetworkArgs {
     #[arg(long, short = 'h')]
     pub hostname: Option<String>,
 
-    /// Add a host to /etc/hosts; repeatable
+    /// Add a host to /etc/hosts; the address host-gateway is that of this machine; repeatable
     #[arg(long, value_name = "NAME:ADDRESS")]
     pub add_host: Vec<String>,
 
@@ -236,18 +229,21 @@ impl FileArgs {
 
 impl LimitArgs {
     pub fn limits(&self) -> Result<Limits, UsageError> {
-        let memory_limit = self.memory.as_deref().map(memory).transpose()?;
-        let swap = self.memory_swap.as_deref().map(|text| memory_swap(text, memory_limit)).transpose()?;
+        // As in docker, 0 means no limit.
+        let limits = |text: &&String| text.is_empty() || text.chars().any(|letter| !"0.".contains(letter));
+        let memory_limit = self.memory.as_ref().filter(limits).map(|text| memory(text)).transpose()?;
+        let swap = self.memory_swap.as_ref().filter(limits);
+        let swap = swap.map(|text| memory_swap(text, memory_limit)).transpose()?;
         Ok(Limits {
             memory: memory_limit,
-            cpu_millis: self.cpus.as_deref().map(cpu_millis).transpose()?,
+            cpu_millis: self.cpus.as_ref().filter(limits).map(|text| cpu_millis(text)).transpose()?,
             cpuset: self.cpuset_cpus.as_deref().map(cpuset).transpose()?,
             pids: Some(self.pids_limit).filter(|limit| *limit > 0),
             shm: Some(bytes(&self.shm_size)?),
             rlimits: self.ulimit.iter().map(|text| ulimit(text)).collect::<Result<_, _>>()?,
             memory_swap: swap,
             memory_reservation: self.memory_reservation.as_deref().map(bytes).transpose()?,
-            cpu_shares: self.cpu_shares,
+            cpu_shares: self.cpu_shares.filter(|shares| *shares > 0),
             cpuset_mems: self.cpuset_mems.clone(),
             oom_score_adj: self.oom_score_adj,
         })
@@ -265,11 +261,25 @@ impl From<NetworkChoice> for NetworkMode {
     }
 }
 
-impl From<IpcChoice> for Ipc {
-    fn from(choice: IpcChoice) -> Self {
-        match choice {
-            IpcChoice::Private | IpcChoice::Shareable => Self::Private,
-            IpcChoice::Host => Self::Host,
-        }
+/// The value of `--ipc`. No other container can join the IPC namespace of one that is shareable.
+fn ipc(text: &str) -> Result<Ipc, String> {
+    match text {
+        "private" | "shareable" => Ok(Ipc::Private),
+        "host" => Ok(Ipc::Host),
+        _ => Err("use private or host: containers do not share an IPC namespace of their own".to_owned()),
     }
+}
+
+/// The value of `--network`.
+fn network(text: &str) -> Result<NetworkChoice, String> {
+    NetworkChoice::from_str(text, false).map_err(|_| {
+        "use auto, none, host or pasta; containers that reach each other on localhost are a group: `cudock up -f FILE`"
+            .to_owned()
+    })
+}
+
+/// The value of `--cpu-shares`; 0 is the default.
+fn cpu_shares(text: &str) -> Result<u64, String> {
+    let shares = text.parse().ok().filter(|shares| *shares == 0 || (2..=262_144).contains(shares));
+    shares.ok_or_else(|| "write a number from 2 to 262144".to_owned())
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::arguments::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs};
+use super::docker;
 use clap::{ArgAction, Args, FromArgMatches, ValueEnum};
 use cudock_image::Pull;
 
@@ -16,7 +17,7 @@ const ENGINE: &str = "CUDOCK_ENGINE";
 /// not be executed, 127 that it was not found, 2 and 3 that no container was started. See docs/run.md.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-#[command(disable_help_flag = true, args_override_self = true)]
+#[command(disable_help_flag = true, args_override_self = true, mut_args = docker::read_as_docker)]
 #[command(after_help = "Examples:
   cudock run --gpus all oci:./layout nvidia-smi
   cudock run --rm -it -v $PWD:/work -w /work registry.example/team/train:1.4 bash
@@ -26,7 +27,7 @@ const ENGINE: &str = "CUDOCK_ENGINE";
   cudock run --rootfs ./debian --network none -- /bin/sh -c 'id; ls /'")]
 pub struct RunArgs {
     /// Run this image and command; with --rootfs, the command alone
-    #[arg(value_name = "IMAGE [COMMAND]", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "IMAGE [COMMAND]", trailing_var_arg = true)]
     pub command: Vec<String>,
 
     /// Use a directory in place of an image; it is not written to
@@ -87,6 +88,18 @@ pub struct RunArgs {
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub label: Vec<String>,
 
+    /// Add an annotation to the OCI specification; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub annotation: Vec<String>,
+
+    /// Keep its output: json-file, local (the same), or none
+    #[arg(long, value_name = "DRIVER")]
+    pub log_driver: Option<String>,
+
+    /// Set an option of the log: max-size=10m, max-file=3; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub log_opt: Vec<String>,
+
     /// Sign with this private key that the image passed --verify-gpu, and attach the proof to it
     #[arg(long, value_name = "KEY", requires = "verify_gpu", conflicts_with = "rootfs")]
     pub sign_proof: Option<PathBuf>,
@@ -112,16 +125,12 @@ pub struct RunArgs {
     pub cidfile: Option<PathBuf>,
 
     /// Forward signals to the container; only true is supported
-    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", hide = true)]
+    #[arg(long, default_value = "true", hide = true)]
     pub sig_proxy: bool,
 
     /// Accept docker's flag: no health check is run
     #[arg(long, hide = true)]
     pub no_healthcheck: bool,
-
-    /// Accept docker's flag: logs are kept as json-file keeps them
-    #[arg(long, value_name = "DRIVER", hide = true)]
-    pub log_driver: Option<String>,
 
     /// Accept `nvidia` and `runc`; nvidia without --gpus provides all GPUs, or those in `-e NVIDIA_VISIBLE_DEVICES`
     #[arg(long, value_name = "RUNTIME")]

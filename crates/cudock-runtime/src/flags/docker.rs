@@ -3,12 +3,14 @@
 //! Every flag of docker's reference is in one of two tables, so that none is ever taken for the image: it works, or it is
 //! rejected by name with an alternative. Flags that only cudock has are not in them.
 
+use clap::{Arg, ArgAction};
 use cudock_base::UsageError;
 use cudock_base::suggest::nearest;
 
 /// Those that are flags of `cudock run`, too, perhaps for some of docker's values only.
 pub const WORKING: &[&str] = &[
     "add-host",
+    "annotation",
     "cap-add",
     "cap-drop",
     "cgroupns",
@@ -33,6 +35,7 @@ pub const WORKING: &[&str] = &[
     "ipc",
     "label",
     "log-driver",
+    "log-opt",
     "memory",
     "memory-reservation",
     "memory-swap",
@@ -44,6 +47,7 @@ pub const WORKING: &[&str] = &[
     "pids-limit",
     "platform",
     "publish",
+    "publish-all",
     "pull",
     "quiet",
     "read-only",
@@ -67,7 +71,7 @@ pub const WORKING: &[&str] = &[
 
 /// Those that are refused, and what to do instead.
 pub const REFUSED: &[(&[&str], &str)] = &[
-    (&["annotation", "label-file"], "use --label NAME=VALUE"),
+    (&["label-file"], "use --label NAME=VALUE"),
     (&["attach"], "leave it out: without -d both outputs are attached, and -i attaches the input"),
     (
         &[
@@ -109,17 +113,19 @@ pub const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["kernel-memory"], "use -m BYTES, which counts kernel memory, too"),
     (&["link", "network-alias"], "put both containers in a group: `cudock up -f` gives them one localhost"),
-    (&["log-opt"], "leave it out: logs are rotated at 64 MiB; `cudock logs NAME` reads them"),
     (&["mac-address"], "omit it; a container has no network interface of its own"),
     (&["memory-swappiness"], "use --memory-swap BYTES; equal to -m it means no swap"),
     (&["oom-kill-disable"], "use --oom-score-adj -1000, which spares the container as long as possible"),
-    (&["pid"], "a container sees its own processes only; `cudock top NAME` lists them from outside"),
+    (
+        &["pid"],
+        "a container sees its own processes only; `cudock top NAME` lists them from outside, and a monitor of the host runs on \
+         the host",
+    ),
     (
         &["privileged"],
         "it would give the container full access to this machine; GPUs need only --gpus all. Add what it needs: --cap-add \
          NAME, --device PATH, --security-opt seccomp=unconfined",
     ),
-    (&["publish-all"], "name each port: -p HOST:CONTAINER, or -p 0:CONTAINER for a free one"),
     (&["storage-opt"], "limits on the size of the container's root are not supported; leave it out"),
     (&["use-api-socket"], "omit it; cudock has neither a daemon nor an API socket"),
     (&["uts"], "use --hostname NAME; the host's name would be the container's to change"),
@@ -145,42 +151,62 @@ pub const LETTERS: &[(char, &str)] = &[
     ('w', "workdir"),
 ];
 
-/// Rejects an argument in place of the image that begins with a dash: a flag that the argument parser does not know. `known`
-/// returns the names and letters of those that it knows.
-pub fn refuse_unknown(argument: &str, known: &dyn Fn() -> Vec<String>) -> Result<(), UsageError> {
-    let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty() && argument != "--") else {
-        return Ok(());
-    };
-    let known = known();
-    let Some(long) = flag.strip_prefix('-') else { return Err(unknown_letter(flag, &known)) };
+/// Makes clap read a flag as docker's parser does: a switch may have a value after an equals sign (`--rm=false`, `-it=false`), and
+/// any other flag takes what follows as its value, even if that begins with a dash.
+pub fn read_as_docker(flag: Arg) -> Arg {
+    match flag.get_action() {
+        ArgAction::SetTrue => {
+            let flag = if flag.get_default_values().is_empty() { flag.default_value("false") } else { flag };
+            flag.action(ArgAction::Set)
+                .num_args(0..=1)
+                .require_equals(true)
+                .value_name("BOOL")
+                .default_missing_value("true")
+                .hide_default_value(true)
+                .value_parser(|text: &str| switch(text).ok_or("a switch is true or false"))
+        }
+        ArgAction::Set | ArgAction::Append if !flag.is_positional() => flag.allow_hyphen_values(true),
+        _ => flag,
+    }
+}
+
+/// The texts that Go reads as a truth value.
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// The error for a flag before the image that `cudock run` does not have, as it was typed. `known` are the names and letters of those
+/// that it has.
+pub fn unknown_flag(flag: &str, known: &[String]) -> UsageError {
+    let Some(long) = flag.strip_prefix("--") else { return unknown_letter(flag) };
     let name = long.split('=').next().unwrap_or(long);
     if let Some(instead) = instead_of(name) {
-        return Err(refused(&format!("--{name}"), instead));
+        return refused(&format!("--{name}"), instead);
     }
     let docker = WORKING.iter().chain(REFUSED.iter().flat_map(|(names, _)| *names)).copied();
     let names = docker.chain(known.iter().map(String::as_str));
     let failure = UsageError::new(format!("unknown flag --{name} before the image"));
-    Err(match nearest(name, names).first() {
+    match nearest(name, names).first() {
         Some(near) => failure.hint(match instead_of(near) {
             Some(instead) => format!("--{near} is not supported: {instead}"),
             None => format!("did you mean --{near}?"),
         }),
-        None => failure.hint("`cudock run --help` lists the flags; the program's own come after the image"),
-    })
+        None => failure.hint(LISTED),
+    }
 }
 
-/// The first letter of a group such as `-itP` that is not known.
-fn unknown_letter(letters: &str, known: &[String]) -> UsageError {
-    let is_known = |letter: &char| known.iter().any(|flag| *flag == letter.to_string());
-    let Some(letter) = letters.chars().find(|letter| !is_known(letter)) else {
-        return UsageError::new(format!("cannot read -{letters} before the image"))
-            .hint("write each flag separately");
-    };
-    let docker = LETTERS.iter().find(|(known, _)| *known == letter);
-    match docker.and_then(|(_, name)| Some((name, instead_of(name)?))) {
-        Some((name, instead)) => refused(&format!("-{letter}/--{name}"), instead),
-        None => UsageError::new(format!("unknown flag -{letter} before the image"))
-            .hint("`cudock run --help` lists the flags; the program's own come after the image"),
+const LISTED: &str = "`cudock run --help` lists the flags; the program's own come after the image";
+
+fn unknown_letter(flag: &str) -> UsageError {
+    let letter = flag.chars().nth(1);
+    let docker = LETTERS.iter().find(|(known, _)| Some(*known) == letter);
+    match docker.and_then(|(letter, name)| Some((letter, name, instead_of(name)?))) {
+        Some((letter, name, instead)) => refused(&format!("-{letter}/--{name}"), instead),
+        None => UsageError::new(format!("unknown flag {flag} before the image")).hint(LISTED),
     }
 }
 
@@ -193,8 +219,7 @@ fn refused(flag: &str, instead: &str) -> UsageError {
 }
 
 /// Values of docker's flags that are accepted since they change nothing; all others are refused.
-const ACCEPTED: [(&str, &[&str], &str); 4] = [
-    ("--log-driver", &["json-file", "local"], "logs are kept as json-file keeps them"),
+const ACCEPTED: [(&str, &[&str], &str); 3] = [
     ("--cgroupns", &["private"], "a container sees its own control groups"),
     ("--userns", &["host"], "root gets no user namespace, other users always one"),
     ("--runtime", &["nvidia", "runc", "io.containerd.runc.v2"], "cudock is the runtime"),
@@ -228,12 +253,12 @@ mod tests {
 
     #[test]
     fn flags_that_change_nothing_are_accepted_and_others_refused() {
-        assert!(check_accepted("--log-driver", None).is_ok());
-        assert!(check_accepted("--log-driver", Some("local")).is_ok());
-        let error = check_accepted("--log-driver", Some("syslog")).unwrap_err();
+        assert!(check_accepted("--userns", None).is_ok());
+        assert!(check_accepted("--userns", Some("host")).is_ok());
+        let error = check_accepted("--userns", Some("keep-id")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "--log-driver syslog is not supported: logs are kept as json-file keeps them"
+            "--userns keep-id is not supported: root gets no user namespace, other users always one"
         );
         assert!(check_accepted("--runtime", Some("kata")).is_err());
     }
@@ -241,11 +266,11 @@ mod tests {
     #[test]
     fn an_unknown_flag_is_refused_with_what_to_do_instead() {
         use cudock_base::Report as _;
-        let known = || vec!["name".to_owned(), "i".to_owned(), "t".to_owned()];
-        assert!(refuse_unknown("ubuntu", &known).is_ok());
-        let hint = |flag: &str| refuse_unknown(flag, &known).unwrap_err().hints().join("; ");
+        let known = ["name".to_owned(), "i".to_owned(), "t".to_owned()];
+        let hint = |flag: &str| unknown_flag(flag, &known).hints().join("; ");
         assert_eq!(hint("--cpu-quota=5"), "use --cpus NUMBER");
         assert_eq!(hint("--entrypont"), "did you mean --entrypoint?");
-        assert!(hint("-itP").starts_with("name each port"), "{}", hint("-itP"));
+        assert!(hint("-a").starts_with("leave it out"), "{}", hint("-a"));
+        assert!(hint("-X").contains("--help"), "{}", hint("-X"));
     }
 }

@@ -21,6 +21,14 @@ pub struct SecurityFlags<'a> {
     pub read_only: bool,
 }
 
+/// Whether one of the values of `--cap-add` is this capability, or all.
+pub fn adds_capability(given: &[String], name: &str) -> bool {
+    given.iter().filter_map(|text| text.parse().ok()).any(|added| match added {
+        CapabilityChange::All => true,
+        CapabilityChange::One(capability) => capability.name() == name,
+    })
+}
+
 /// What a container with these flags and devices may do.
 pub fn security(flags: &SecurityFlags<'_>, devices: Vec<DevicePlan>) -> Result<Security, RuntimeError> {
     let changes = |given: &[String]| -> Result<Vec<CapabilityChange>, UsageError> {

@@ -137,12 +137,24 @@ fn variable(line: &str) -> Result<Option<(String, String)>, ()> {
 
 /// Labels: NAME=VALUE, or NAME alone.
 pub fn labels(given: &[String]) -> Result<BTreeMap<String, String>, UsageError> {
-    let wrong = |text: &str| UsageError::new(format!("`{text}` is not a label")).hint("--label NAME=VALUE");
-    let label = |text: &String| {
+    pairs(given, "label")
+}
+
+/// Annotations, in the form of labels.
+pub fn annotations(given: &[String]) -> Result<BTreeMap<String, String>, UsageError> {
+    pairs(given, "annotation")
+}
+
+fn pairs(given: &[String], kind: &str) -> Result<BTreeMap<String, String>, UsageError> {
+    let pair = |text: &String| {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        if name.is_empty() { Err(wrong(text)) } else { Ok((name.to_owned(), value.to_owned())) }
+        if name.is_empty() {
+            return Err(UsageError::new(format!("`{text}` is not a valid {kind}"))
+                .hint(format!("--{kind} NAME=VALUE")));
+        }
+        Ok((name.to_owned(), value.to_owned()))
     };
-    given.iter().map(label).collect()
+    given.iter().map(pair).collect()
 }
 
 #[cfg(test)]

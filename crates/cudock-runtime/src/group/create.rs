@@ -17,7 +17,8 @@ use crate::flags::MIN_MEMORY;
 use crate::home::new_id;
 use crate::launch::check_seccomp;
 use crate::plan::{
-    GpuPlan, Ipc, Limits, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Restart, Seccomp, Security,
+    GpuPlan, Ipc, Limits, LogPlan, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Restart, Seccomp,
+    Security,
 };
 use crate::status::now;
 
@@ -100,7 +101,9 @@ fn create_locked(
         held.push(engine.complete(request, &image).map_err(|error| in_container(&request.plan.name, error))?);
     }
     for (request, held) in requests.iter().zip(&held) {
-        held.apply_root_metadata(&engine.home.create(&request.plan)?)?;
+        let created = engine.home.create(&request.plan)?;
+        held.apply_root_metadata(created.dir())?;
+        created.keep();
     }
     Ok(())
 }
@@ -169,6 +172,8 @@ fn request(
         group: Some(group.name.clone()),
         ipc: Ipc::Private,
         sysctls: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        log: LogPlan::default(),
     };
     // A command replaces the image's entry point, too.
     let entrypoint = (!container.command.is_empty()).then(Vec::new);
@@ -181,6 +186,7 @@ fn request(
         user: user(container),
         detach: true,
         cidfile: None,
+        publish_all: None,
         pull: None,
         platform: None,
     })
@@ -271,7 +277,7 @@ fn security(container: &Container) -> Result<Security, RuntimeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::MountPlan;
+    use crate::plan::{MountPlan, Propagation};
 
     const TEXT: &str = "
 name: g
@@ -319,6 +325,8 @@ properties:
             source: source.into(),
             target: target.into(),
             read_only,
+            create: false,
+            propagation: Propagation::Private,
         };
         let mounts = created(&GroupSettings::default()).plan.mounts;
         assert_eq!(mounts[0], bind("/data/groups/g/volumes/v", "/v", true));

@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cudock_base::UsageError;
+use cudock_base::files::write_unsynced;
 use cudock_group::restart::GroupState;
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::status::{GroupStatus, MemberPhase};
 use crate::engine::Summary;
 use crate::error::{OnError, RuntimeError};
-use crate::home::{ContainerDir, Home, entries, read_json, remove_tree, write_json};
+use crate::home::{ContainerDir, Home, entries, remove_tree};
 use crate::plan::Plan;
+use crate::recover::{DAMAGED, SUPERVISE, helper_process};
+use crate::state_file::{read_json, write_json};
+use crate::status::process_began;
 
 #[derive(Debug, Clone)]
 pub struct GroupDir {
@@ -129,6 +133,7 @@ impl GroupDir {
     pub fn status(&self) -> Result<Option<GroupStatus>, RuntimeError> {
         let status = match read_json::<GroupStatus>(&self.status_file()) {
             Err(error) if error.is_missing() => return Ok(None),
+            Err(RuntimeError::Damaged { .. }) => return Ok(Some(self.status_without_file()?)),
             status => status?,
         };
         if !status.state.is_alive() || self.is_supervised()? {
@@ -143,13 +148,29 @@ impl GroupDir {
         Ok(Some(status))
     }
 
+    /// What can be found out about a group whose status file is damaged, such as after a power cut.
+    fn status_without_file(&self) -> Result<GroupStatus, RuntimeError> {
+        let state = if self.is_supervised()? { GroupState::Running } else { GroupState::Lost };
+        let supervisor = helper_process(SUPERVISE, &self.path).unwrap_or_default();
+        Ok(GroupStatus {
+            name: self.name(),
+            state,
+            created: last_changed(&self.path),
+            supervisor,
+            supervisor_began: i32::try_from(supervisor).ok().and_then(process_began),
+            ports: Vec::new(),
+            error: Some(DAMAGED.to_owned()),
+            containers: Vec::new(),
+        })
+    }
+
     pub(super) fn set_status(&self, status: &GroupStatus) -> Result<(), RuntimeError> {
         write_json(&self.status_file(), status)
     }
 
     pub(super) fn set_grace(&self, seconds: u32) -> Result<(), RuntimeError> {
         let path = self.grace_file();
-        fs::write(&path, seconds.to_string()).on("cannot write", &path)
+        write_unsynced(&path, seconds.to_string().as_bytes()).on("cannot write", &path)
     }
 
     pub(super) fn grace(&self) -> Option<u32> {
@@ -207,6 +228,13 @@ impl GroupDir {
             other => other.on("cannot remove", &self.path),
         }
     }
+}
+
+/// When something was last created in or removed from a directory, in milliseconds since 1970.
+fn last_changed(directory: &Path) -> u64 {
+    let changed = directory.metadata().and_then(|about| about.modified()).ok();
+    let since = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or_default()
 }
 
 /// The group of this name, unless a container has it.

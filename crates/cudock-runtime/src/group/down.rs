@@ -61,7 +61,8 @@ fn stop(dir: &GroupDir, seconds: Option<u32>) -> Result<GroupLock, RuntimeError>
 /// Sends a signal to the supervisor. Returns whether its PID is known.
 fn send_signal(dir: &GroupDir, signal: Signal) -> Result<bool, RuntimeError> {
     let Some(status) = dir.status()? else { return Ok(false) };
-    let Ok(pid) = i32::try_from(status.supervisor) else { return Ok(false) };
+    // Zero is a supervisor that is not known: every process of this group.
+    let Some(pid) = i32::try_from(status.supervisor).ok().filter(|pid| *pid > 0) else { return Ok(false) };
     if process_began(pid) != status.supervisor_began {
         return Ok(false);
     }

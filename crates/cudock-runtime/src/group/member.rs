@@ -23,6 +23,7 @@ use crate::error::{OnError, RuntimeError, error_text};
 use crate::home::ContainerDir;
 use crate::log::Stream;
 use crate::plan::{Plan, Private};
+use crate::recover::MONITOR;
 use crate::reexec;
 use crate::signal::{exit_status_code, stop_signal};
 
@@ -96,7 +97,7 @@ impl Member {
         let (from_watcher, to_us) = io::pipe().when("cannot create a pipe")?;
         let to_us = OwnedFd::from(to_us);
         fcntl_setfd(&to_us, FdFlags::empty()).when("cannot pass on a pipe")?;
-        let mut args = vec!["monitor".into(), self.dir.path().as_os_str().to_owned(), "--tied".into()];
+        let mut args = vec![MONITOR.into(), self.dir.path().as_os_str().to_owned(), "--tied".into()];
         args.extend(["--ready".into(), to_us.as_raw_fd().to_string().into()]);
         let attached = channels.mux.is_attached();
         if attached {

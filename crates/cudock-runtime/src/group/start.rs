@@ -13,6 +13,7 @@ use super::create::GroupSettings;
 use super::dir::{GroupDir, GroupLock};
 use crate::error::{OnError, RuntimeError};
 use crate::plan::NetworkPlan;
+use crate::recover::SUPERVISE;
 use crate::reexec;
 
 /// What a supervisor is handed in memory. The text contains secrets.
@@ -56,7 +57,7 @@ pub(super) const NOT_READY: &str = "not ready";
 
 fn supervise_args(dir: &GroupDir, lock: &GroupLock) -> Result<Vec<OsString>, RuntimeError> {
     let lock = lock.hand_down()?.to_string();
-    Ok(vec!["supervise".into(), dir.path().as_os_str().to_owned(), "--lock".into(), lock.into()])
+    Ok(vec![SUPERVISE.into(), dir.path().as_os_str().to_owned(), "--lock".into(), lock.into()])
 }
 
 /// Replaces this process by the supervisor of a group, attached to our outputs. Returns only with an error.

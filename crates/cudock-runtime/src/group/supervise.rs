@@ -25,11 +25,12 @@ use super::start::{GroupHandover, NOT_READY, READY};
 use super::status::{GroupStatus, MemberStatus};
 use super::volumes;
 use crate::error::{OnError, RuntimeError, error_text};
-use crate::home::{Home, is_full, write_json};
+use crate::home::Home;
 use crate::network::Network;
 use crate::overlay::leave_mount_namespace;
 use crate::plan::NetworkMode;
 use crate::reexec;
+use crate::state_file::{is_full, write_json};
 use crate::status::{now, process_began};
 use crate::watch::Connection;
 

@@ -10,7 +10,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::dir::GroupDir;
 use crate::error::{OnError, RuntimeError};
-use crate::plan::MountPlan;
+use crate::plan::{MountPlan, Propagation};
 
 /// Directories of this machine in place of volumes, by the names of the volumes.
 pub(super) type VolumeDirectories = BTreeMap<String, PathBuf>;
@@ -33,6 +33,8 @@ pub(super) fn mounts(
                 source: source(volume, dir, directories)?,
                 target: PathBuf::from(&mount.path),
                 read_only: mount.read_only || read_only_share,
+                create: false,
+                propagation: Propagation::Private,
             })
         })
         .collect()

@@ -42,7 +42,7 @@ pub(crate) use self::completion::CompletionArgs;
 pub(crate) use self::containers::{
     CpArgs, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs, PruneArgs,
     PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs, TopArgs, VolumeArgs,
-    WaitArgs,
+    WaitArgs, unknown_flag_of_run,
 };
 pub(crate) use self::deploy::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};

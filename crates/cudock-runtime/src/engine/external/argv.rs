@@ -13,7 +13,9 @@ use super::inputs::InputRefs;
 use crate::engine::{Pull, RunRequest};
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
-use crate::plan::{Ipc, Limits, MountPlan, NetworkMode, NetworkPlan, Restart, Seccomp, Security};
+use crate::plan::{
+    Ipc, Limits, LogPlan, MountPlan, NetworkMode, NetworkPlan, Propagation, Restart, Seccomp, Security,
+};
 
 /// The label of every container that cudock creates.
 pub(super) const LABEL: &str = "dev.cudock";
@@ -64,7 +66,14 @@ pub(super) fn run(
         argv.option("--sysctl", format!("{name}={value}"));
     }
     argv.network(&plan.network)?;
+    if let Some(ports) = &request.publish_all {
+        argv.switch("--publish-all", true);
+        for port in ports {
+            argv.option("--expose", port);
+        }
+    }
     argv.security(&plan.security, refs);
+    argv.log(plan.log);
     argv.restart(plan.restart);
     argv.optional("--stop-signal", Some(&plan.stop_signal).filter(|signal| !signal.is_empty()));
     argv.option("--stop-timeout", plan.stop_seconds.to_string());
@@ -82,6 +91,9 @@ pub(super) fn run(
     }
     for (name, value) in &plan.labels {
         argv.option("--label", format!("{name}={value}"));
+    }
+    for (name, value) in &plan.annotations {
+        argv.option("--annotation", format!("{name}={value}"));
     }
     // Ours come last and so override the user's.
     argv.option("--label", format!("{LABEL}=1"));
@@ -220,6 +232,23 @@ impl Argv {
         self.option("--device", self.listed(parts.join(OsStr::new(":"))));
     }
 
+    /// The default is left to the engine, which has its own.
+    fn log(&mut self, log: LogPlan) {
+        match log {
+            LogPlan::None => self.option("--log-driver", "none"),
+            LogPlan::Kept { max_bytes, max_files } if log != LogPlan::default() => {
+                if max_bytes < u64::MAX {
+                    self.option("--log-opt", format!("max-size={max_bytes}"));
+                }
+                // Podman keeps one file.
+                if self.kind == EngineKind::Docker {
+                    self.option("--log-opt", format!("max-file={max_files}"));
+                }
+            }
+            LogPlan::Kept { .. } => {}
+        }
+    }
+
     fn restart(&mut self, restart: Restart) {
         match restart {
             Restart::No => {}
@@ -241,7 +270,9 @@ impl Argv {
 
     fn mount(&mut self, mount: &MountPlan) {
         match mount {
-            MountPlan::Bind { source, target, read_only } => self.bind(source, target, *read_only),
+            MountPlan::Bind { source, target, read_only, propagation, .. } => {
+                self.bind(source, target, *read_only, *propagation);
+            }
             MountPlan::Volume { name, target, read_only, copy, .. } => {
                 let mut fields =
                     vec!["type=volume".into(), pair("source=", Path::new(name)), pair("target=", target)];
@@ -249,7 +280,13 @@ impl Argv {
                 fields.extend((!copy && self.kind == EngineKind::Docker).then(|| "volume-nocopy".into()));
                 self.option("--mount", record(&fields));
             }
-            MountPlan::Tmpfs { target, size, mode } => {
+            // Docker's long form cannot say that programs may be executed.
+            MountPlan::Tmpfs { target, size, mode, no_exec: false } => {
+                let size = size.map_or_else(String::new, |size| format!(",size={size}"));
+                let options = format!(":exec,mode={:o}{size}", mode.unwrap_or(0o1777));
+                self.option("--tmpfs", [target.as_os_str(), OsStr::new(&options)].join(OsStr::new("")));
+            }
+            MountPlan::Tmpfs { target, size, mode, no_exec: true } => {
                 let mut fields = vec!["type=tmpfs".into(), pair("target=", target)];
                 fields.extend(size.map(|size| format!("tmpfs-size={size}").into()));
                 fields.push(format!("tmpfs-mode={:o}", mode.unwrap_or(0o1777)).into());
@@ -262,9 +299,12 @@ impl Argv {
         }
     }
 
-    fn bind(&mut self, source: &Path, target: &Path, read_only: bool) {
+    fn bind(&mut self, source: &Path, target: &Path, read_only: bool, propagation: Propagation) {
         let mut fields = vec!["type=bind".into(), pair("source=", source), pair("target=", target)];
         fields.extend(read_only.then(|| "readonly".into()));
+        if propagation == Propagation::Slave {
+            fields.push("bind-propagation=rslave".into());
+        }
         self.option("--mount", record(&fields));
     }
 
@@ -273,10 +313,11 @@ impl Argv {
             self.device(&node.host, &node.container, "rw");
         }
         for mount in &edits.mounts {
-            self.bind(&mount.host, &mount.container, mount.options.iter().any(|option| option == "ro"));
+            let read_only = mount.options.iter().any(|option| option == "ro");
+            self.bind(&mount.host, &mount.container, read_only, Propagation::Private);
         }
         for (host, container) in gpu::linked(edits) {
-            self.bind(host, container, true);
+            self.bind(host, container, true, Propagation::Private);
         }
         for group in &edits.additional_gids {
             self.option("--group-add", group.to_string());

@@ -12,7 +12,9 @@ use super::inputs::InputRefs;
 use crate::engine::{Pull, RunRequest};
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
-use crate::plan::{DevicePlan, GpuPlan, Ipc, MountPlan, NetworkMode, Private, Restart, Rlimit, Seccomp};
+use crate::plan::{
+    DevicePlan, GpuPlan, Ipc, LogPlan, MountPlan, NetworkMode, Private, Propagation, Restart, Rlimit, Seccomp,
+};
 
 /// The smallest request.
 pub(super) fn request() -> RunRequest {
@@ -38,6 +40,7 @@ pub(super) fn request() -> RunRequest {
         user: None,
         detach: false,
         cidfile: None,
+        publish_all: None,
         pull: None,
         platform: None,
     }
@@ -128,6 +131,36 @@ fn rows() -> Vec<Case> {
         same!(|r| r.cidfile = Some("/tmp/id".into()), &["--cidfile=/tmp/id"]),
         same!(|r| r.pull = Some(Pull::Always), &["--pull=always"]),
         same!(|r| r.platform = Some("linux/arm64".into()), &["--platform=linux/arm64"]),
+        same!(|r| r.publish_all = Some(vec!["53/udp".into()]), &["--publish-all", "--expose=53/udp"]),
+        same!(
+            |r| {
+                r.plan.annotations.insert("a.b/c".into(), "d".into());
+            },
+            &["--annotation=a.b/c=d"]
+        ),
+        same!(|r| r.plan.log = LogPlan::None, &["--log-driver=none"]),
+        (
+            |r| r.plan.log = LogPlan::Kept { max_bytes: 4096, max_files: 3 },
+            &["--log-opt=max-size=4096", "--log-opt=max-file=3"],
+            &["--log-opt=max-size=4096"],
+        ),
+        same!(
+            |r| {
+                let (create, propagation) = (true, Propagation::Slave);
+                let (source, target) = ("/mnt".into(), "/mnt".into());
+                r.plan.mounts =
+                    vec![MountPlan::Bind { source, target, read_only: true, create, propagation }];
+            },
+            &["--mount=type=bind,source=/mnt,target=/mnt,readonly,bind-propagation=rslave"]
+        ),
+        same!(
+            |r| {
+                let target = "/t".into();
+                r.plan.mounts =
+                    vec![MountPlan::Tmpfs { target, size: Some(4096), mode: None, no_exec: false }];
+            },
+            &["--tmpfs=/t:exec,mode=1777,size=4096"]
+        ),
         (
             |r| r.plan.mounts = vec![named("kept", true, true), named("kept", false, false)],
             &[
@@ -216,7 +249,8 @@ fn limit(name: &str, soft: u64, hard: u64) -> Rlimit {
 }
 
 fn bind(source: &str, target: &str, read_only: bool) -> MountPlan {
-    MountPlan::Bind { source: source.into(), target: target.into(), read_only }
+    let (source, target) = (source.into(), target.into());
+    MountPlan::Bind { source, target, read_only, create: false, propagation: Propagation::Private }
 }
 
 fn named(name: &str, read_only: bool, copy: bool) -> MountPlan {
@@ -224,7 +258,7 @@ fn named(name: &str, read_only: bool, copy: bool) -> MountPlan {
 }
 
 fn tmpfs(size: Option<u64>, mode: Option<u32>) -> MountPlan {
-    MountPlan::Tmpfs { target: "/t".into(), size, mode }
+    MountPlan::Tmpfs { target: "/t".into(), size, mode, no_exec: true }
 }
 
 fn gpus(devices: &str) -> GpuPlan {
@@ -380,7 +414,9 @@ fn what_docker_cannot_do_is_an_error_with_a_hint() {
 fn paths_that_are_not_utf_8_are_passed_unchanged() {
     let path = PathBuf::from(OsString::from_vec(b"/\xff,x".to_vec()));
     let mut request = self::request();
-    request.plan.mounts = vec![MountPlan::Bind { source: path, target: "/in".into(), read_only: false }];
+    let (create, propagation) = (false, Propagation::Private);
+    request.plan.mounts =
+        vec![MountPlan::Bind { source: path, target: "/in".into(), read_only: false, create, propagation }];
     let args = run(EngineKind::Docker, &request, None, &InputRefs::default()).unwrap();
     let expected = OsString::from_vec(b"--mount=type=bind,\"source=/\xff,x\",target=/in".to_vec());
     assert!(args.contains(&expected), "{args:?}");

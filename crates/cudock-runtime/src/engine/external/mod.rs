@@ -107,6 +107,7 @@ impl Engine for ExternalEngine {
                 hint: "leave --engine out to verify the GPUs; both map in the same ones".to_owned(),
             });
         }
+        crate::volumes::create_sources(&request.plan.mounts)?;
         if kind == EngineKind::Podman {
             // Podman has no privileged daemon, so it can raise limits only as far as this process can.
             request.plan.limits.rlimits = crate::limits::rlimits(&request.plan.limits)?;

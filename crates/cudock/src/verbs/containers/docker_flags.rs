@@ -1,14 +1,28 @@
-//! Which flags `cudock run` has, for errors about those that it does not have.
+//! Errors about flags that `cudock run` does not have: docker's are named with what to use instead.
 
 use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use cudock_runtime::flags::docker;
 
 use crate::cli::Cli;
+use crate::failure::Failure;
 
-/// The names and letters of all flags of `cudock run`.
-pub(super) fn flags_of_run() -> Vec<String> {
+/// The error for an unknown flag of `cudock run`; `None` if it is another error, or of another verb.
+pub(crate) fn unknown_flag_of_run(error: &clap::Error) -> Option<Failure> {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(flag))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return None;
+    };
     let mut cli = Cli::command();
     // Gives every verb the global flags.
     cli.build();
+    let parsed = cli.clone().ignore_errors(true).try_get_matches().ok()?;
+    (parsed.subcommand_name() == Some("run")).then(|| docker::unknown_flag(flag, &flags_of_run(&cli)).into())
+}
+
+/// The names and letters of all flags of `cudock run`.
+fn flags_of_run(cli: &clap::Command) -> Vec<String> {
     let arguments = cli.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
     let names = |argument: &clap::Arg| {
         let long = argument.get_long_and_visible_aliases().unwrap_or_default();

@@ -8,6 +8,7 @@ use cudock_runtime::exec::ExecHandover;
 use cudock_runtime::home::ContainerDir;
 use cudock_runtime::plan::Private;
 use cudock_runtime::reexec;
+use cudock_runtime::status::Watch;
 
 use crate::failure::Failure;
 
@@ -31,6 +32,9 @@ pub(crate) struct MonitorArgs {
     /// Whether it only verifies the GPUs.
     #[arg(long)]
     verify: bool,
+    /// The descriptor of the lock on the container.
+    #[arg(long)]
+    lock: Option<i32>,
 }
 
 /// Arguments of a joining process.
@@ -51,7 +55,8 @@ pub(crate) fn monitor(args: &MonitorArgs) -> Result<i32, Failure> {
     } else if !args.attached {
         reexec::leave_session();
     }
-    let connection = cudock_runtime::Connection { attached: args.attached, ready };
+    let lock = args.lock.map(|lock| Watch::inherited(reexec::take_over(lock)));
+    let connection = cudock_runtime::Connection { attached: args.attached, ready, lock };
     let watch = if args.verify { cudock_runtime::verify_gpus } else { cudock_runtime::watch };
     match watch(&dir, &private, connection) {
         Ok(code) => Ok(code),
@@ -77,8 +82,6 @@ pub(crate) fn enter(args: &JoinArgs) -> Result<i32, Failure> {
 
 /// The hidden verb that carries connections into a container's network.
 pub(crate) fn forward(handover: &str) -> Result<i32, Failure> {
-    // A replacement is started by a process that blocks signals.
-    reexec::unblock_signals();
     let handover = cudock_netns::forward::Handover::decode(handover)?;
     cudock_netns::forward::serve(&handover)?;
     Ok(0)

@@ -1,6 +1,8 @@
 //! The verbs for containers, images and volumes, and the hidden ones that they need.
 
 mod docker_flags;
+#[cfg(test)]
+mod docker_lines;
 mod hidden;
 mod home;
 mod image;
@@ -12,6 +14,7 @@ mod stats;
 mod volume;
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 
 use cudock_base::format::fixed_bytes;
 use cudock_image::write::WriteOptions;
@@ -26,6 +29,7 @@ use cudock_runtime::home::Home;
 use cudock_runtime::{cgroup_warmup, rootless};
 use cudock_trust::{ImageSigner, PublicKey, SignReport, TrustedImage};
 
+pub(crate) use self::docker_flags::unknown_flag_of_run;
 pub(crate) use self::hidden::{JoinArgs, MonitorArgs, enter, forward, join, monitor};
 pub(crate) use self::home::home;
 use self::image::announce_fetch;
@@ -221,6 +225,9 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<Outcome, Failure> {
 pub(crate) fn exec(args: &ExecArgs) -> Result<Outcome, Failure> {
     if let Some(record) = deploy::named(&args.container)? {
         return deploy::exec(&record, args);
+    }
+    if args.interactive && args.tty && !std::io::stdin().is_terminal() {
+        return Err(request::not_a_terminal());
     }
     let request = ExecRequest {
         args: args.command.clone(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cudock_base::format::age;
+use cudock_base::text::printable;
 use cudock_runtime::engine::Summary;
 use cudock_runtime::home::short_id;
 use cudock_runtime::status::now;
@@ -36,8 +37,8 @@ fn row(container: &Summary) -> [String; 7] {
     [
         short_id(&container.id).to_owned(),
         container.name.clone(),
-        container.image.clone(),
-        container.command.clone(),
+        printable(&container.image).into_owned(),
+        printable(&container.command).into_owned(),
         state(container),
         container.gpus.clone().unwrap_or_else(|| "-".to_owned()),
         joined_or_dash(&container.ports),

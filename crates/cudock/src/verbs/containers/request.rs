@@ -1,5 +1,6 @@
 //! Turns the arguments of `run` into the request of an engine.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use cudock_image::Pull;
@@ -7,18 +8,26 @@ use cudock_runtime::engine::RunRequest;
 use cudock_runtime::flags::arguments::NetworkArgs;
 use cudock_runtime::flags::commands::{EngineChoice, RunArgs};
 use cudock_runtime::flags::{self, GpuFlags, SecurityFlags, Sources};
-use cudock_runtime::home::new_id;
-use cudock_runtime::plan::{NetworkPlan, Plan, Private, ProcessPlan};
+use cudock_runtime::home::{Home, new_id};
+use cudock_runtime::plan::{MountPlan, NetworkPlan, Plan, Private, ProcessPlan};
 use cudock_runtime::status::now;
 
-use super::docker_flags::flags_of_run;
 use crate::failure::Failure;
 use crate::output::note;
 
+/// The request of a command that is typed here.
 pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
-    let (image, command) = image_and_command(args)?;
     let here = std::env::current_dir()
         .map_err(|error| Failure::outside(format!("cannot get the current directory: {error}")))?;
+    let own = matches!(args.engine.engine, EngineChoice::Auto | EngineChoice::Cudock);
+    let home = own.then(super::home::home).transpose()?;
+    check_terminal(args)?;
+    request_in(args, &here, home.as_ref())
+}
+
+/// The request of a command that is typed in a directory. `home` is where named volumes are, unless another engine stores them.
+pub(super) fn request_in(args: &RunArgs, here: &Path, home: Option<&Home>) -> Result<RunRequest, Failure> {
+    let (image, command) = image_and_command(args)?;
     let id = new_id()?;
     let environment = flags::variables(&args.process.env, &args.process.env_file)?;
     let private = Private { environment };
@@ -31,13 +40,13 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
         init: args.process.init,
         ..ProcessPlan::default()
     };
-    let mounts = mounts(args, &here)?;
+    let mounts = mounts(args, here, home)?;
     let stop_signal = args.stop_signal.clone().unwrap_or_default();
     if !stop_signal.is_empty() {
         cudock_runtime::signal::parse_signal(&stop_signal)?;
     }
     let network = network(&args.network)?;
-    let ipc = args.process.ipc.into();
+    let ipc = args.process.ipc;
     let (nodes, cdi_names) = args.files.devices()?;
     if let Some(name) = &args.name {
         flags::check_name(name)?;
@@ -77,8 +86,11 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
         stop_seconds: args.stop_timeout,
         remove: args.rm,
         labels: flags::labels(&args.label)?,
+        annotations: flags::annotations(&args.annotation)?,
+        log: flags::log(args.log_driver.as_deref(), &args.log_opt)?,
         group: None,
     };
+
     if args.gpus.verify_gpu && plan.gpus.is_none() {
         return Err(
             Failure::input("--verify-gpu without --gpus has nothing to verify").hint("add --gpus all")
@@ -97,6 +109,7 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
         user: args.process.user.clone(),
         detach: args.detach,
         cidfile: args.cidfile.as_ref().map(|file| here.join(file)),
+        publish_all: args.network.publish_all.then(|| args.network.expose.clone()),
         pull: args.pull.map(Pull::from).or(args.offline.then_some(Pull::Never)),
         platform: args.platform.clone(),
     })
@@ -104,9 +117,6 @@ pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
 
 fn image_and_command(args: &RunArgs) -> Result<(String, Vec<String>), Failure> {
     let mut command = args.command.clone();
-    if let Some(first) = command.first() {
-        flags::docker::refuse_unknown(first, &flags_of_run)?;
-    }
     let image = match &args.rootfs {
         Some(directory) => format!("rootfs:{}", flags::existing_directory(directory)?.display()),
         None if command.is_empty() => {
@@ -114,16 +124,12 @@ fn image_and_command(args: &RunArgs) -> Result<(String, Vec<String>), Failure> {
         }
         None => command.remove(0),
     };
-    if command.first().is_some_and(|argument| argument == "--") {
-        command.remove(0);
-    }
     Ok((image, command))
 }
 
 /// Checks flags that are accepted only with docker's default value.
 fn check_accepted(args: &RunArgs) -> Result<(), Failure> {
     let values = [
-        ("--log-driver", &args.log_driver),
         ("--cgroupns", &args.process.cgroupns),
         ("--userns", &args.process.userns),
         ("--runtime", &args.runtime),
@@ -138,11 +144,10 @@ fn check_accepted(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn mounts(args: &RunArgs, here: &Path) -> Result<Vec<cudock_runtime::plan::MountPlan>, Failure> {
-    let own = matches!(args.engine.engine, EngineChoice::Auto | EngineChoice::Cudock);
-    let home = own.then(super::home::home).transpose()?;
+fn mounts(args: &RunArgs, here: &Path, home: Option<&Home>) -> Result<Vec<MountPlan>, Failure> {
     let on_note = |text: &str| note(text);
-    let sources = Sources { directory: here, home: home.as_ref(), on_note: &on_note };
+    let may_mount = flags::adds_capability(&args.security.cap_add, "CAP_SYS_ADMIN");
+    let sources = Sources { directory: here, home, may_mount, on_note: &on_note };
     let volumes = args.files.volume.iter().map(|text| flags::volume(text, &sources));
     let mounts = args.files.mount.iter().map(|text| flags::mount(text, &sources));
     let tmpfs = args.files.tmpfs.iter().map(|text| flags::tmpfs(text));
@@ -150,12 +155,26 @@ fn mounts(args: &RunArgs, here: &Path) -> Result<Vec<cudock_runtime::plan::Mount
 }
 
 fn network(args: &NetworkArgs) -> Result<NetworkPlan, Failure> {
-    cudock_runtime::network::parse_ports(&args.publish)?;
+    let mode = args.network.into();
     Ok(NetworkPlan {
-        mode: args.network.into(),
-        publish: args.publish.clone(),
+        publish: flags::ports(&args.publish, &mode, &|text| note(text))?,
         hostname: args.hostname.clone(),
-        hosts: args.add_host.iter().map(|text| flags::add_host(text)).collect::<Result<_, _>>()?,
+        hosts: flags::add_hosts(&args.add_host, &mode)?,
         dns: args.dns.clone(),
+        mode,
     })
+}
+
+/// As in docker, a terminal in the container needs one here: it would not notice the end of anything else.
+fn check_terminal(args: &RunArgs) -> Result<(), Failure> {
+    let typed = args.interactive && args.tty && !args.detach;
+    if typed && !std::io::stdin().is_terminal() {
+        return Err(not_a_terminal());
+    }
+    Ok(())
+}
+
+/// The error for `-it` with a standard input that is a file or a pipe.
+pub(super) fn not_a_terminal() -> Failure {
+    Failure::input("the input device is not a TTY").hint("leave out -t: -i alone reads a file or a pipe")
 }

@@ -39,7 +39,7 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "TIME", default_value = "5m", requires = "detach")]
     pub(crate) timeout: String,
 
-    /// Keep the group running after --timeout
+    /// Keep a group that does not become ready
     #[arg(long, requires = "detach")]
     pub(crate) keep: bool,
 

@@ -98,7 +98,7 @@ fn up_group(args: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
             line(&name);
             Ok(Outcome::Yes)
         }
-        StartOutcome::NotReady(reason) => Err(not_ready(&engine.home, &name, &reason)),
+        StartOutcome::NotReady(reason) => not_ready(args, &engine.home, &dir, &reason),
         StartOutcome::TimedOut => timed_out(args, &engine.home, &dir, &reading.group),
     }
 }
@@ -112,31 +112,49 @@ fn timed_out(args: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Resul
         waiting.map_or_else(|| "it is not ready".to_owned(), |container| container.unready_reason(group));
     let failure =
         Failure::with_code(format!("group {name} is not ready after {}: {reason}", args.timeout), 1);
-    if args.keep {
-        return Err(failure.hint(format!(
-            "list its containers with `cudock groups {name}`, stop it with `cudock down {name}`"
-        )));
-    }
-    if let Some(container) = waiting {
-        let request = LogRequest { tail: Some(LAST_LINES), ..LogRequest::default() };
-        anstream::eprintln!("{} {name}/{}:", styled(BOLD, "last lines of"), container.name);
-        group::logs(home, dir, request)?;
-    }
-    group::down(home, name, None)?;
-    Err(failure.hint("the group was removed; --keep leaves it running, --timeout TIME waits longer"))
+    remove_failed(args, home, dir, waiting.map(|container| container.name.as_str()))?;
+    let next = "--timeout TIME waits longer";
+    Err(failure.hint(if args.keep {
+        kept(name)
+    } else {
+        format!("the group was removed; --keep leaves it running, {next}")
+    }))
 }
 
-fn not_ready(home: &Home, name: &str, reason: &str) -> Failure {
+/// Reports why a group did not become ready, and removes it if it still runs: one that has ended keeps its logs.
+fn not_ready(args: &UpArgs, home: &Home, dir: &GroupDir, reason: &str) -> Result<Outcome, Failure> {
+    let name = dir.name();
     let failure = Failure::with_code(format!("group {name} is not ready: {reason}"), 1);
-    let container = reason
+    let failed = reason
         .split(':')
         .next()
-        .filter(|container| home.find(&group::container_name(name, container)).is_ok());
-    let failure = match container {
+        .filter(|container| home.find(&group::container_name(&name, container)).is_ok());
+    if dir.status()?.is_some_and(|status| status.state.is_alive()) && !args.keep {
+        remove_failed(args, home, dir, failed)?;
+        return Err(failure.hint("the group was removed; --keep leaves it running"));
+    }
+    let failure = match failed {
         Some(container) => failure.hint(format!("`cudock logs {name}/{container}` shows what it wrote")),
-        None => failure.hint(format!("`cudock groups {name}` shows its containers")),
+        None => failure,
     };
-    failure.hint(format!("`cudock down {name}` ends it"))
+    Err(failure.hint(kept(&name)))
+}
+
+/// Shows the last lines of the container that keeps a group from being ready, and removes the group, unless it is to be kept.
+fn remove_failed(args: &UpArgs, home: &Home, dir: &GroupDir, container: Option<&str>) -> Result<(), Failure> {
+    if args.keep {
+        return Ok(());
+    }
+    if let Some(container) = container {
+        let request = LogRequest { tail: Some(LAST_LINES), ..LogRequest::default() };
+        anstream::eprintln!("{} {}/{container}:", styled(BOLD, "last lines of"), dir.name());
+        group::logs(home, dir, request)?;
+    }
+    Ok(group::down(home, &dir.name(), None)?)
+}
+
+fn kept(name: &str) -> String {
+    format!("list its containers with `cudock groups {name}`, stop it with `cudock down {name}`")
 }
 
 /// `cudock down`.
@@ -188,7 +206,7 @@ pub(crate) fn supervise(args: &SuperviseArgs) -> Result<Outcome, Failure> {
         reexec::leave_session();
     }
     let name = dir.name();
-    match group::supervise(&dir, lock, &handover, Connection { attached: args.attached, ready }) {
+    match group::supervise(&dir, lock, &handover, Connection { attached: args.attached, ready, lock: None }) {
         Ok(GroupState::Failed) => {
             if args.attached {
                 anstream::eprintln!("{} see `cudock groups {name}`", styled(BOLD, "the group failed:"));

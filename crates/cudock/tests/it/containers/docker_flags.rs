@@ -5,7 +5,7 @@ use super::machine::{Machine, machine, run_words, until};
 use crate::support::{code, cudock, run, shown};
 
 /// The flags of docker's reference of `docker container run` that people use most, with a value where they take one.
-const COMMON: [(&str, Option<&str>); 63] = [
+const COMMON: [(&str, Option<&str>); 64] = [
     ("--attach", Some("stdout")),
     ("-a", Some("stdout")),
     ("--add-host", Some("db:10.0.0.5")),
@@ -37,6 +37,7 @@ const COMMON: [(&str, Option<&str>); 63] = [
     ("--label", Some("a=b")),
     ("--link", Some("db")),
     ("--log-driver", Some("json-file")),
+    ("--log-driver", Some("none")),
     ("--log-opt", Some("max-size=1m")),
     ("--mac-address", Some("02:42:ac:11:00:02")),
     ("-m", Some("64m")),
@@ -66,27 +67,24 @@ const COMMON: [(&str, Option<&str>); 63] = [
     ("-u", Some("1000")),
     ("--userns", Some("host")),
     ("--uts", Some("host")),
-    ("-v", Some("./data:/data")),
+    ("-v", Some("./data:/data:cached")),
     ("--volumes-from", Some("other")),
     ("-w", Some("/tmp")),
 ];
 
 /// Those of them that are refused, and a word of what to do instead.
-const REFUSED: [(&str, &str); 16] = [
+const REFUSED: [(&str, &str); 13] = [
     ("--attach", "leave it out"),
     ("-a", "leave it out"),
-    ("--annotation", "--label"),
     ("--blkio-weight", "leave it out"),
     ("--cgroup-parent", "CUDOCK_CGROUP"),
     ("--detach-keys", "cudock exec -it"),
     ("--health-cmd", "livenessProbe"),
     ("--health-interval", "livenessProbe"),
     ("--link", "cudock up -f"),
-    ("--log-opt", "cudock logs"),
     ("--mac-address", "omit it"),
     ("--pid", "cudock top"),
     ("--privileged", "--cap-add"),
-    ("-P", "-p HOST:CONTAINER"),
     ("--uts", "--hostname"),
     ("--volumes-from", "-v NAME:/PATH"),
 ];
@@ -125,7 +123,8 @@ fn an_unknown_flag_is_never_taken_for_the_image_or_the_program() {
         (&["--priviledged", "app"], "--priviledged", "--privileged is not supported"),
         (&["--no-such-thing", "app"], "--no-such-thing", "--help"),
         (&["--rm", "--no-such-thing=5", "app"], "--no-such-thing", "--help"),
-        (&["-itP", "app"], "-P/--publish-all", "-p HOST:CONTAINER"),
+        (&["-ita", "stdout", "app"], "-a/--attach", "leave it out"),
+        (&["--no-such-thing", "-X", "app"], "--no-such-thing", "--help"),
         (&["-X", "app"], "-X", "--help"),
         (&["--rootfs", "/", "--no-such-thing", "sh"], "--no-such-thing", "--help"),
     ] {
@@ -182,10 +181,103 @@ fn values_that_docker_accepts_and_cudock_cannot_honor_are_refused_by_name() {
             "{said}"
         );
     }
+    let mounting = ["run", "--cap-add", "SYS_ADMIN", "-v", "/tmp:/tmp:rshared", "--rootfs", "/", "true"];
+    let output = run(&mounting);
+    assert!(shown(&output).contains("use rslave"), "{}", shown(&output));
     let output =
         cudock(&["run", "-m", "1g", "--memory-swap", "512m", "--rootfs", "/", "true"]).output().unwrap();
     assert_eq!(code(&output), 2);
     assert!(shown(&output).contains("--memory-swap is less than --memory"), "{}", shown(&output));
+}
+
+#[test]
+fn a_letter_has_its_value_in_the_same_word_or_the_next() {
+    let Some(machine) = machine() else { return };
+    machine.write("models/in", "seen");
+    let volume = format!("-v{}:/models:ro", machine.path().join("models").display());
+    let script = "echo $A $(id -u) $PWD $(cat /models/in) $(cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null)";
+    for options in [
+        &["-eA=b", "-u1000", "-w/tmp", "-m64m", &volume][..],
+        &["-e=A=b", "-u=1000", "-w=/tmp", "-m=64m", &volume],
+        &["-e", "A=b", "-u", "1000", "-w", "/tmp", "-m", "64m", &volume],
+        // As in docker, a switch may have a value, and any other flag takes what follows.
+        &["-e", "-A=b", "-ieA=b", "--rm=true", "-t=false", "--init=0", "-u1000", "-w/tmp", "-m64m", &volume],
+    ] {
+        let words =
+            [&["run", "--rm", "--network", "none"], options, &["--rootfs", "root", "sh", "-c", script]]
+                .concat();
+        assert_eq!(machine.good(&words), "b 1000 /tmp seen 67108864\n", "{options:?}");
+    }
+    machine.good(&[
+        "run",
+        "-itd=false",
+        "-i=false",
+        "--network=none",
+        "-p127.0.0.1:0:80",
+        "--name=kept",
+        "--rm=false",
+        "--rootfs=root",
+        "true",
+    ]);
+    assert_eq!(machine.list()[0]["name"], "kept");
+    let said = machine.bad(2, &["run", "--rm=perhaps", "--rootfs", "root", "true"]);
+    assert!(said.contains("perhaps") && said.contains("true or false"), "{said}");
+}
+
+#[test]
+fn what_follows_the_image_is_the_programs_as_docker_reads_it() {
+    let Some(machine) = machine() else { return };
+    Image::of(&machine).entrypoint(&["echo"]).write("app");
+    for rest in [&["-p", "80", "--name", "x"][..], &["--", "-d"], &["-X"], &["--rm=false"]] {
+        let words = [&["run", "--rm", "--network", "none", "oci:app"], rest].concat();
+        assert_eq!(machine.good(&words), format!("{}\n", rest.join(" ")));
+    }
+}
+
+#[test]
+fn a_missing_directory_is_created_for_v_and_refused_for_mount_as_in_docker() {
+    let Some(machine) = machine() else { return };
+    let output = machine.sh(&["-v", "./new/deep:/data"], "echo written > /data/file");
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    assert!(shown(&output).contains("note: ") && shown(&output).contains("is created"), "{}", shown(&output));
+    assert_eq!(std::fs::read_to_string(machine.path().join("new/deep/file")).unwrap(), "written\n");
+    let said =
+        machine.bad(2, &run_words(&["--rm", "--mount", "type=bind,source=./absent,target=/data"], &["true"]));
+    assert!(said.contains("not found") && said.contains("hint: "), "{said}");
+    machine.bad(2, &run_words(&["--rm", "-v", "./never:/data", "--memory", "much"], &["true"]));
+    let no_image = ["run", "--rm", "-v", "./never:/data", "oci:./no-such-layout"];
+    assert_ne!(code(&machine.call(&no_image)), 0);
+    for absent in ["absent", "never", "~"] {
+        assert!(!machine.path().join(absent).exists(), "{absent}");
+    }
+    let said = machine.bad(2, &run_words(&["--rm", "-v", "~:/data"], &["true"]));
+    assert!(said.contains("cannot mount `~`"), "{said}");
+}
+
+#[test]
+fn an_empty_file_of_variables_is_one() {
+    let Some(machine) = machine() else { return };
+    assert_eq!(machine.says(&["--env-file", "/dev/null", "-e", "A=b"], "echo $A"), "b\n");
+}
+
+#[test]
+fn annotations_are_in_the_description_of_a_container() {
+    let Some(machine) = machine() else { return };
+    machine.start("noted", &["--annotation", "com.example/team=a", "--annotation=alone"], "sleep 1000");
+    let annotations = machine.inspect("noted")["plan"]["annotations"].clone();
+    assert_eq!(annotations, serde_json::json!({"com.example/team": "a", "alone": ""}));
+}
+
+#[test]
+fn a_tmpfs_runs_no_program_unless_it_was_asked_to_as_in_docker() {
+    let Some(machine) = machine() else { return };
+    let script = "cp /bin/busybox /scratch/echo && /scratch/echo ran || echo refused";
+    assert_eq!(inside(&machine, &["--tmpfs", "/scratch"], &format!("({script}) 2>/dev/null")), "refused");
+    assert_eq!(inside(&machine, &["--tmpfs", "/scratch:exec,size=16m"], script), "ran");
+    assert_eq!(
+        inside(&machine, &["--mount", "type=tmpfs,target=/scratch"], &format!("({script}) 2>/dev/null")),
+        "refused"
+    );
 }
 
 fn inside(machine: &Machine, options: &[&str], script: &str) -> String {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::machine::{installed, machine, run_words};
+use super::machine::{installed, machine, run_words, started_by};
 use crate::support::{code, shown};
 
 #[test]
@@ -87,7 +87,7 @@ fn nothing_that_is_mounted_inside_is_seen_outside() {
 fn a_volume_that_is_not_there_or_makes_no_sense_is_refused() {
     let Some(machine) = machine() else { return };
     for (word, words) in [
-        ("./absent:/mnt", "at /mnt: not found"),
+        ("absent/below:/mnt", "at /mnt: not found"),
         ("/tmp", "it has no target"),
         ("/tmp:mnt", "the target must be an absolute path"),
         ("/tmp:/mnt:sometimes", "unknown option `sometimes`"),
@@ -168,4 +168,31 @@ fn a_folder_on_an_overlay_is_refused_with_the_way_out() {
     assert_eq!(code(&output), 3, "{}", shown(&output));
     assert!(shown(&output).contains("overlayfs does not support"), "{}", shown(&output));
     assert!(shown(&output).contains("CUDOCK_DATA"), "{}", shown(&output));
+}
+
+#[test]
+fn file_systems_that_are_mounted_later_are_seen_where_that_was_asked_for() {
+    let Some(machine) = machine() else { return };
+    if !installed("unshare") {
+        return;
+    }
+    fs::create_dir_all(machine.path().join("shared/later")).unwrap();
+    let containers = [("private", "ro"), ("slave", "rslave"), ("shared", "rshared")];
+    let start = containers.map(|(name, option)| {
+        let volume = format!("./shared:/mnt:{option}");
+        let words = run_words(&["-d", "--name", name, "-v", &volume], &["sleep", "1000"]);
+        format!("\"$0\" {} > /dev/null\n", words.join(" "))
+    });
+    let look = containers
+        .map(|(name, _)| format!("\"$0\" exec {name} cat /mnt/later/file 2> /dev/null || echo hidden\n"));
+    // A mount namespace of its own, in which mounts are shared as on most machines.
+    let script = format!(
+        "set -e\nmount --bind shared shared\nmount --make-shared shared\n{}mount -t tmpfs later shared/later\n\
+         echo seen > shared/later/file\n{}\"$0\" rm --force private slave shared > /dev/null\n",
+        start.concat(),
+        look.concat()
+    );
+    let output =
+        started_by(&["unshare", "--mount", "sh", "-c", &script], &machine.command(&[])).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "hidden\nseen\nseen\n", "{}", shown(&output));
 }

@@ -14,7 +14,7 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// An image in the making.
-pub(super) struct Image {
+pub(crate) struct Image {
     folder: PathBuf,
     config: Value,
     environment: Vec<String>,
@@ -23,7 +23,7 @@ pub(super) struct Image {
 
 impl Image {
     /// An image with the machine's folder as its first layer.
-    pub(super) fn of(machine: &Machine) -> Self {
+    pub(crate) fn of(machine: &Machine) -> Self {
         Self {
             folder: machine.path().to_owned(),
             config: json!({"Cmd": ["sh"]}),
@@ -32,28 +32,28 @@ impl Image {
         }
     }
 
-    pub(super) fn variable(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
         self.environment.push(format!("{name}={value}"));
         self
     }
 
-    pub(super) fn entrypoint(self, words: &[&str]) -> Self {
+    pub(crate) fn entrypoint(self, words: &[&str]) -> Self {
         self.set("Entrypoint", json!(words))
     }
 
-    pub(super) fn command(self, words: &[&str]) -> Self {
+    pub(crate) fn command(self, words: &[&str]) -> Self {
         self.set("Cmd", json!(words))
     }
 
-    pub(super) fn user(self, user: &str) -> Self {
+    pub(crate) fn user(self, user: &str) -> Self {
         self.set("User", json!(user))
     }
 
-    pub(super) fn workdir(self, folder: &str) -> Self {
+    pub(crate) fn workdir(self, folder: &str) -> Self {
         self.set("WorkingDir", json!(folder))
     }
 
-    pub(super) fn stop_signal(self, signal: &str) -> Self {
+    pub(crate) fn stop_signal(self, signal: &str) -> Self {
         self.set("StopSignal", json!(signal))
     }
 
@@ -63,30 +63,30 @@ impl Image {
     }
 
     /// A layer that says nothing but what the root is like.
-    pub(super) fn root_mode(self, mode: u32) -> Self {
+    pub(crate) fn root_mode(self, mode: u32) -> Self {
         self.raw_layer(Tar::default().entry_with_mode("./", b'5', mode, b""))
     }
 
     /// A layer of files.
-    pub(super) fn layer(self, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn layer(self, files: &[(&str, &str)]) -> Self {
         let tar = files.iter().fold(Tar::default(), |tar, (path, contents)| tar.file(path, contents));
         self.raw_layer(tar)
     }
 
     /// Any layer.
-    pub(super) fn raw_layer(mut self, layer: Tar) -> Self {
+    pub(crate) fn raw_layer(mut self, layer: Tar) -> Self {
         self.layers.push(layer.end());
         self
     }
 
     /// In place of the whole configuration.
-    pub(super) fn config(mut self, config: Value) -> Self {
+    pub(crate) fn config(mut self, config: Value) -> Self {
         self.config = config;
         self
     }
 
     /// Writes the image as a layout beside the machine's other files. Where it is.
-    pub(super) fn write(&self, name: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str) -> PathBuf {
         let layout = self.folder.join(name);
         fs::create_dir_all(layout.join("blobs/sha256")).unwrap();
         let layers: Vec<Value> = self.layers.iter().map(|layer| blob(&layout, LAYER, layer)).collect();

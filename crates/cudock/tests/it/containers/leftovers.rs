@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Everything that is left of the containers of one test, in words.
-pub(super) fn leftovers(data: &Path, cgroup: &str) -> Vec<String> {
+pub(crate) fn leftovers(data: &Path, cgroup: &str) -> Vec<String> {
     let containers = fs::read_dir(data.join("containers")).into_iter().flatten().flatten();
     let folders = containers.map(|entry| format!("the folder {}", entry.path().display()));
     let groups = groups(cgroup).into_iter().map(|group| format!("the control group {}", group.display()));
@@ -32,7 +32,7 @@ fn processes(data: &Path) -> Vec<String> {
 }
 
 /// Control groups below a test's own, in every hierarchy.
-pub(super) fn groups(cgroup: &str) -> Vec<PathBuf> {
+pub(crate) fn groups(cgroup: &str) -> Vec<PathBuf> {
     let below = |hierarchy: PathBuf| {
         let entries =
             fs::read_dir(hierarchy.join(cgroup.trim_start_matches('/'))).into_iter().flatten().flatten();
@@ -42,7 +42,7 @@ pub(super) fn groups(cgroup: &str) -> Vec<PathBuf> {
 }
 
 /// Where control groups are mounted.
-pub(super) fn hierarchies() -> Vec<PathBuf> {
+pub(crate) fn hierarchies() -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let of_groups = |line: &&str| {
         line.split_once(" - ")

@@ -121,3 +121,34 @@ fn logs_of_one_that_was_removed_meanwhile_end() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 0, "{}", shown(&output));
 }
+
+#[test]
+fn a_log_is_as_large_as_was_asked_for() {
+    let Some(machine) = machine() else { return };
+    let options = ["--log-driver", "json-file", "--log-opt", "max-size=8k", "--log-opt", "max-file=3"];
+    let id = machine.start("talker", &options, "seq 1 2000");
+    machine.good(&["wait", "talker"]);
+    let directory = machine.data().join("containers").join(&id);
+    let sizes: Vec<u64> = std::fs::read_dir(directory)
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("log.jsonl"))
+        .map(|entry| entry.metadata().unwrap().len())
+        .collect();
+    assert!(sizes.len() == 3 && sizes.iter().all(|size| *size <= 8192), "{sizes:?}");
+    let said = machine.logs("talker");
+    let lines: Vec<u32> = said.lines().map(|line| line.parse().unwrap()).collect();
+    let expected: Vec<u32> = (lines[0]..=2000).collect();
+    assert!(lines == expected && lines[0] > 1000, "the last lines, in order: {}", lines[0]);
+}
+
+#[test]
+fn a_container_without_a_log_has_none_and_says_so() {
+    let Some(machine) = machine() else { return };
+    let output = machine.call(&run_words(&["--name", "silent", "--log-driver", "none"], &["echo", "seen"]));
+    assert_eq!(output.stdout, b"seen\n", "{}", shown(&output));
+    let folder = machine.inspect("silent")["folder"].as_str().unwrap().to_owned();
+    assert!(!std::path::Path::new(&folder).join("log.jsonl").exists());
+    let said = machine.bad(2, &["logs", "silent"]);
+    assert!(said.contains("container silent has no log: it was started with --log-driver none"), "{said}");
+}

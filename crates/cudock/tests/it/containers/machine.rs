@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-pub(super) use cudock_testkit::client::eventually as until;
+pub(crate) use cudock_testkit::client::eventually as until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -17,14 +17,14 @@ use super::leftovers::{groups, hierarchies, leftovers};
 use crate::support::{Turn, code, cudock, json, schema, shown};
 
 /// State and control groups of its own.
-pub(super) struct Machine {
+pub(crate) struct Machine {
     folder: tempfile::TempDir,
     cgroup: String,
     _turn: Turn,
 }
 
 /// A machine, or the reason why there is none, said.
-pub(super) fn machine() -> Option<Machine> {
+pub(crate) fn machine() -> Option<Machine> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     match suited() {
         Ok(busybox) => {
@@ -69,34 +69,34 @@ fn overlay() -> bool {
 }
 
 impl Machine {
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
     /// Where cudock keeps its state.
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
     /// The folder all containers of the tests are made of, unless they have an image.
-    pub(super) fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("root")
     }
 
     /// The control group its containers are below.
-    pub(super) fn cgroup(&self) -> &str {
+    pub(crate) fn cgroup(&self) -> &str {
         &self.cgroup
     }
 
     /// Writes a file, and the folders it is in.
-    pub(super) fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, contents).unwrap();
         path
     }
 
-    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = cudock(arguments);
         command
             .env("CUDOCK_DATA", self.data())
@@ -105,76 +105,76 @@ impl Machine {
         command
     }
 
-    pub(super) fn call(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn call(&self, arguments: &[&str]) -> Output {
         schema::output(&mut self.command(arguments))
     }
 
     /// Runs a command that must succeed; what it printed.
-    pub(super) fn good(&self, arguments: &[&str]) -> String {
+    pub(crate) fn good(&self, arguments: &[&str]) -> String {
         let output = self.call(arguments);
         assert_eq!(code(&output), 0, "{arguments:?}: {}", shown(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
     /// Runs a command that must fail with this code; what was shown.
-    pub(super) fn bad(&self, exit_code: i32, arguments: &[&str]) -> String {
+    pub(crate) fn bad(&self, exit_code: i32, arguments: &[&str]) -> String {
         let output = self.call(arguments);
         assert_eq!(code(&output), exit_code, "{arguments:?}: {}", shown(&output));
         shown(&output)
     }
 
     /// Runs a script in a container that is removed at its end.
-    pub(super) fn sh(&self, options: &[&str], script: &str) -> Output {
+    pub(crate) fn sh(&self, options: &[&str], script: &str) -> Output {
         let options = [&["--rm"], options].concat();
         self.call(&run_words(&options, &["sh", "-c", script]))
     }
 
     /// What a script that must succeed printed in a container.
-    pub(super) fn says(&self, options: &[&str], script: &str) -> String {
+    pub(crate) fn says(&self, options: &[&str], script: &str) -> String {
         let output = self.sh(options, script);
         assert_eq!(code(&output), 0, "{options:?} {script}: {}", shown(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
     /// Starts a container that goes on.
-    pub(super) fn start(&self, name: &str, options: &[&str], script: &str) -> String {
+    pub(crate) fn start(&self, name: &str, options: &[&str], script: &str) -> String {
         let options = [&["-d", "--name", name], options].concat();
         self.good(&run_words(&options, &["sh", "-c", script])).trim().to_owned()
     }
 
     /// Starts a container in the foreground, and leaves it running.
-    pub(super) fn spawn(&self, options: &[&str], script: &str) -> Child {
+    pub(crate) fn spawn(&self, options: &[&str], script: &str) -> Child {
         let mut command = self.command(&run_words(options, &["sh", "-c", script]));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Everything known of a container.
-    pub(super) fn inspect(&self, name: &str) -> Value {
+    pub(crate) fn inspect(&self, name: &str) -> Value {
         json(&self.call(&["inspect-container", name]))
     }
 
     /// What is known of how a container is.
-    pub(super) fn status(&self, name: &str) -> Value {
+    pub(crate) fn status(&self, name: &str) -> Value {
         self.inspect(name)["status"].clone()
     }
 
     /// All containers, as programs read them.
-    pub(super) fn list(&self) -> Vec<Value> {
+    pub(crate) fn list(&self) -> Vec<Value> {
         json(&self.call(&["ps", "--all", "--format", "json"]))["containers"].as_array().unwrap().clone()
     }
 
-    pub(super) fn logs(&self, name: &str) -> String {
+    pub(crate) fn logs(&self, name: &str) -> String {
         let output = self.call(&["logs", name]);
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
     /// Waits until a container has said something.
-    pub(super) fn until_said(&self, name: &str, what: &str) {
+    pub(crate) fn until_said(&self, name: &str, what: &str) {
         until(&format!("{name} says {what}"), || self.logs(name).contains(what));
     }
 
     /// What a file of a container's control group says, in whichever hierarchy it is.
-    pub(super) fn in_cgroup(&self, id: &str, file: &str) -> Option<String> {
+    pub(crate) fn in_cgroup(&self, id: &str, file: &str) -> Option<String> {
         let mut own =
             groups(&self.cgroup).into_iter().filter(|group| group.ends_with(format!("cudock-{id}")));
         own.find_map(|group| fs::read_to_string(group.join(file)).ok()).map(|text| text.trim().to_owned())
@@ -204,17 +204,32 @@ impl Drop for Machine {
 }
 
 /// The words of `cudock run` for a container without a network, made of the machine's folder.
-pub(super) fn run_words<'w>(options: &[&'w str], command: &[&'w str]) -> Vec<&'w str> {
+pub(crate) fn run_words<'w>(options: &[&'w str], command: &[&'w str]) -> Vec<&'w str> {
     let own = ["run", "--network", "none", "--rootfs", "root"];
     [own.as_slice(), options, &["--"], command].concat()
 }
 
+/// A command that another program starts, with what it needs of its own before it.
+pub(crate) fn started_by(outer: &[&str], inner: &Command) -> Command {
+    let mut command = Command::new(outer[0]);
+    command.args(&outer[1..]).arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    inner.get_current_dir().map(|directory| command.current_dir(directory));
+    command.stdin(Stdio::null());
+    command
+}
+
 /// Sends a signal to a process that a test started, or that belongs to one of its containers.
-pub(super) fn send(pid: u64, signal: Signal) {
+pub(crate) fn send(pid: u64, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
 /// Whether a program is installed; said where it is not.
-pub(super) fn installed(name: &str) -> bool {
+pub(crate) fn installed(name: &str) -> bool {
     cudock_testkit::require_program(name).is_some()
 }

@@ -5,8 +5,10 @@
 
 mod built;
 pub(crate) mod busybox;
+mod cgroups;
 mod conformance;
 mod docker_flags;
+mod docker_lines;
 mod driver;
 mod ends;
 mod environment;
@@ -14,13 +16,14 @@ mod escapes;
 mod exec;
 mod files;
 mod gpus;
-mod images;
+pub(crate) mod images;
+mod interrupts;
 mod joining;
-mod leftovers;
+pub(crate) mod leftovers;
 mod life;
 mod limits;
 mod logs;
-mod machine;
+pub(crate) mod machine;
 mod networks;
 mod oci;
 mod processes;

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
+use super::images::Image;
 use super::machine::{installed, machine, run_words, until};
 use super::programs::{ECHO, install};
 use crate::support::{code, shown};
@@ -94,9 +95,64 @@ fn words_for_ports_that_make_no_sense_are_refused() {
         let said = machine.bad(2, &run_words(&["-p", word], &["true"]));
         assert!(said.contains("error: "), "{word}: {said}");
     }
-    let words = ["run", "--rm", "--network", "host", "-p", "80:80", "--rootfs", "root", "--", "true"];
-    let said = machine.bad(2, &words);
-    assert!(said.contains("--publish cannot be used with the host's network"), "{said}");
+}
+
+#[test]
+fn a_published_port_has_no_effect_in_the_network_of_this_machine_as_in_docker() {
+    let Some(machine) = machine() else { return };
+    let words = ["run", "--rm", "--network", "host", "-p", "1:80", "--rootfs", "root", "--", "echo", "ran"];
+    let output = machine.call(&words);
+    assert_eq!(output.stdout, b"ran\n", "{}", shown(&output));
+    assert!(shown(&output).contains("note: --publish has no effect"), "{}", shown(&output));
+}
+
+#[test]
+fn all_exposed_ports_are_published_on_free_ones() {
+    let Some(machine) = machine() else { return };
+    let config = serde_json::json!({
+        "Cmd": ["httpd", "-f", "-p", "8080", "-h", "/www"],
+        "ExposedPorts": {"8080/tcp": {}, "53/udp": {}},
+    });
+    Image::of(&machine).config(config).write("app");
+    machine.good(&["run", "-d", "-P", "--expose", "9090", "--network", "none", "--name", "web", "oci:app"]);
+    let ports = machine.status("web")["ports"].clone();
+    let inside: Vec<&str> = ports
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|port| port.as_str().unwrap().split_once("->").unwrap().1)
+        .collect();
+    assert_eq!(inside, ["53/udp", "8080/tcp", "9090/tcp"]);
+    let outside = ports[1].as_str().unwrap().split_once("->").unwrap().0.rsplit(':').next().unwrap();
+    let outside: u16 = outside.parse().unwrap();
+    until("it answers", || get(outside).is_some_and(|answer| answer.ends_with("hello from inside\n")));
+}
+
+#[test]
+fn this_machine_is_reached_under_the_name_that_stands_for_it() {
+    let Some(machine) = machine() else { return };
+    if !installed("pasta") || own_address().is_none() {
+        cudock_testkit::missing("network", "this machine has no network to lead out to");
+        return;
+    }
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut request = [0; 512];
+            let _ = stream.read(&mut request);
+            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nof the host\n");
+        }
+    });
+    let url = format!("http://host.docker.internal:{port}/");
+    let script = ["sh", "-c", "for i in 1 2 3; do wget -qO- \"$0\" && exit; sleep 0.3; done; exit 1", &url];
+    for network in ["pasta", "host"] {
+        let own = ["run", "--rm", "--network", network, "--add-host", "host.docker.internal:host-gateway"];
+        let words = [&own[..], &["--rootfs", "root", "--"], &script].concat();
+        assert_eq!(machine.good(&words), "of the host\n", "{network}");
+    }
+    let said = machine.bad(2, &run_words(&["--rm", "--add-host", "h:host-gateway"], &["true"]));
+    assert!(said.contains("host-gateway") && said.contains("hint: --network pasta"), "{said}");
 }
 
 #[test]

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use cudock_testkit::tar::Tar;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::process::Signal;
 
+use super::images::Image;
 use super::leftovers::{groups, hierarchies};
-use super::machine::{Machine, machine, run_words, send, until};
+use super::machine::{Machine, machine, run_words, send, started_by, until};
 use super::programs::install;
 use crate::support::{code, json, shown};
 
@@ -100,16 +102,8 @@ fn a_tree_of_three_thousand_levels_is_removed_with_few_descriptors_and_fails_no_
     }
     drop(here);
     let with_few = |words: &[&str]| {
-        let inner = machine.command(words);
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
-            .arg(inner.get_program())
-            .args(inner.get_args());
-        for (name, value) in inner.get_envs() {
-            value.map(|value| command.env(name, value));
-        }
-        command.output().unwrap()
+        let limited = ["sh", "-c", "ulimit -n 64; exec \"$0\" \"$@\""];
+        started_by(&limited, &machine.command(words)).output().unwrap()
     };
     for words in [&["ps", "--all"][..], &["inspect-container", "deep"], &["rm", "deep"], &["ps", "--all"]] {
         let output = with_few(words);
@@ -256,6 +250,111 @@ fn a_damaged_file_of_one_container_hides_no_other_and_can_be_removed() {
         machine.good(&["rm", "--all", "--force"]);
         assert!(machine.list().is_empty(), "{file}");
     }
+}
+
+/// Runs a command that must come to an end, and succeed.
+fn ends_well(machine: &Machine, words: &[&str]) {
+    let mut child = machine.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut ended = None;
+    until(&format!("{words:?} ends"), || {
+        ended = ended.or(child.try_wait().unwrap());
+        ended.is_some()
+    });
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 0, "{words:?}: {}", shown(&output));
+}
+
+#[test]
+fn a_container_that_runs_with_a_damaged_status_is_seen_entered_stopped_and_removed() {
+    let Some(machine) = machine() else { return };
+    let script = "trap 'exit 7' TERM; echo ready; while true; do sleep 0.05; done";
+    for text in ["", "{\"state\"", "[]"] {
+        let id = machine.start("damaged", &["-e", "GIVEN=value"], script);
+        machine.until_said("damaged", "ready");
+        let file = machine.data().join("containers").join(&id).join("status.json");
+        fs::write(&file, text).unwrap();
+        let status = machine.status("damaged");
+        assert_eq!(status["state"], "running", "{status:#}");
+        assert_eq!(status["error"], "its status file is damaged");
+        assert!(machine.good(&["ps"]).contains("damaged"), "it is among those that run");
+        assert_eq!(machine.good(&["exec", "damaged", "sh", "-c", "echo $GIVEN"]), "value\n");
+        ends_well(&machine, &["stop", "damaged"]);
+        assert_eq!(machine.status("damaged")["exit_code"], 7, "its watcher wrote a new one");
+        machine.good(&["start", "-e", "GIVEN=value", "damaged"]);
+        fs::write(&file, text).unwrap();
+        ends_well(&machine, &["rm", "--force", "damaged"]);
+        assert!(machine.list().is_empty());
+    }
+}
+
+#[test]
+fn a_container_that_runs_with_a_damaged_plan_is_killed_and_removed() {
+    let Some(machine) = machine() else { return };
+    let id = machine.start("damaged", &["--restart", "always"], "sleep 1000");
+    let watcher = machine.status("damaged")["watcher"].as_u64().unwrap();
+    fs::write(machine.data().join("containers").join(&id).join("plan.json"), "").unwrap();
+    ends_well(&machine, &["rm", &id]);
+    cudock_testkit::process::wait_until_gone(watcher);
+    assert!(machine.list().is_empty());
+}
+
+#[test]
+fn one_that_several_remove_at_once_is_removed_without_an_error() {
+    let Some(machine) = machine() else { return };
+    for round in 0..10 {
+        let options: &[&str] = if round % 2 == 0 { &[] } else { &["--rm"] };
+        machine.start("wanted", options, "sleep 1000");
+        let removals: Vec<_> = (0..4)
+            .map(|_| {
+                let mut command = machine.command(&["rm", "--force", "wanted"]);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+            })
+            .collect();
+        for removal in removals {
+            let output = removal.wait_with_output().unwrap();
+            let known = code(&output) == 0 || shown(&output).contains("no container `wanted`");
+            assert!(known, "{}", shown(&output));
+        }
+        assert!(machine.list().is_empty());
+    }
+}
+
+#[test]
+fn one_whose_output_nobody_reads_is_removed() {
+    let Some(machine) = machine() else { return };
+    // The pipe is full, and its reader never reads.
+    let mut child = machine
+        .command(&run_words(&["--name", "talker"], &["yes"]))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("it runs", || machine.call(&["exec", "talker", "true"]).status.success());
+    ends_well(&machine, &["rm", "--force", "talker"]);
+    assert!(machine.list().is_empty());
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_volume_that_does_not_fit_the_disk_is_not_half_filled() {
+    let Some(machine) = machine() else { return };
+    let disk = SmallDisk::new(&machine);
+    let (name, bytes) = ("srv/some/where/inside/large", vec![1; 5 << 20]);
+    Image::of(&machine).raw_layer(Tar::default().file(name, bytes)).write("app");
+    let words = ["run", "--rm", "--network", "none", "-v", "small:/srv", "oci:app", "true"];
+    for _ in 0..2 {
+        let said = machine.bad(3, &words);
+        let error = said.lines().find(|line| line.starts_with("error: ")).unwrap();
+        assert!(
+            error.contains("cannot fill the volume") && error.contains("No space left on device"),
+            "{error}"
+        );
+        assert_eq!(error.matches("some/where/inside/large").count(), 1, "{error}");
+        assert_eq!(error.matches("No space left").count(), 1, "{error}");
+        assert!(!disk.is_full(), "what was copied is gone");
+        assert_eq!(fs::read_dir(machine.data().join("volumes/small/data")).unwrap().count(), 0);
+    }
+    machine.good(&["volume", "rm", "small"]);
 }
 
 fn get(port: u16) -> Option<String> {

@@ -175,3 +175,17 @@ fn a_user_whom_no_group_was_given_is_told_what_to_do() {
         shown(&output)
     );
 }
+
+#[test]
+fn a_directory_of_somebody_else_is_told_with_what_to_do() {
+    let Some(visitor) = Visitor::new(true) else { return };
+    let foreign = visitor.machine.root().join("srv");
+    fs::create_dir(&foreign).unwrap();
+    chown(&foreign, Some(USER + 1), Some(USER + 1)).unwrap();
+    fs::set_permissions(&foreign, fs::Permissions::from_mode(0o777)).unwrap();
+    let output = visitor.run(&["--rm", "-v", "./own:/srv/own"], "true");
+    let said = shown(&output);
+    assert_eq!(code(&output), 3, "{said}");
+    assert!(said.contains("Value too large for defined data type"), "{said}");
+    assert!(said.contains("hint: files of other users cannot be changed without root"), "{said}");
+}

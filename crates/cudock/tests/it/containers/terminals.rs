@@ -1,7 +1,8 @@
 //! Containers with a terminal.
 
-use super::machine::{installed, machine, run_words};
+use super::machine::{installed, machine, run_words, until};
 use super::pseudo_terminal::Terminal;
+use crate::support::{code, shown};
 
 #[test]
 fn a_terminal_has_our_size_and_follows_it() {
@@ -84,4 +85,34 @@ fn a_detached_container_may_have_a_terminal_too() {
     assert_eq!(machine.good(&["wait", "alone"]), "6\n");
     let logs = machine.logs("alone");
     assert!(logs.contains("/dev/pts/0") && logs.contains("a terminal"), "{logs}");
+}
+
+#[test]
+fn a_terminal_needs_one_at_the_other_end() {
+    let Some(machine) = machine() else { return };
+    machine.start("host", &[], "sleep 1000");
+    let pipes = [std::process::Stdio::null, std::process::Stdio::piped];
+    for words in [run_words(&["-it", "--rm"], &["sh"]), vec!["exec", "-it", "host", "sh"]] {
+        for stdin in pipes {
+            let mut child = machine
+                .command(&words)
+                .stdin(stdin())
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut ended = None;
+            until("it ends", || {
+                ended = ended.or(child.try_wait().unwrap());
+                ended.is_some()
+            });
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(code(&output), 2, "{words:?}: {}", shown(&output));
+            assert!(shown(&output).contains("the input device is not a TTY"), "{}", shown(&output));
+        }
+    }
+    // Without input, or in the background, there is nothing to be typed.
+    assert_eq!(machine.good(&run_words(&["-t", "--rm"], &["echo", "seen"])), "seen\r\n");
+    machine.good(&run_words(&["-dit", "--name", "later"], &["sh"]));
+    assert_eq!(machine.status("later")["state"], "running");
 }

@@ -159,3 +159,25 @@ fn without_a_name_a_container_has_one_of_its_image() {
     let id = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(machine.list()[0]["name"], format!("root-{}", &id[..6]), "{}", shown(&output));
 }
+
+#[test]
+fn a_command_forges_no_row_of_a_list_and_no_line_of_an_error() {
+    let Some(machine) = machine() else { return };
+    let forged = "sleep\n0123456789ab  forged  app  sh  running\u{1b}[2K\u{202e}";
+    let config = serde_json::json!({"Entrypoint": ["sh", "-c", "exec sleep 1000", forged]});
+    Image::of(&machine).config(config).write("app");
+    machine.good(&["run", "-d", "--network", "none", "--name", "real", "oci:app"]);
+    until("it sleeps", || machine.good(&["top", "real"]).contains("sleep 1000"));
+    for words in [&["ps"][..], &["ps", "--all"], &["top", "real"]] {
+        let listed = machine.good(words);
+        assert_eq!(listed.lines().count(), 2, "{words:?}: {listed:?}");
+        assert!(!listed.contains(['\u{1b}', '\u{202e}']), "{words:?}: {listed:?}");
+    }
+    let config = serde_json::json!({"Entrypoint": ["no\nerror: forged\u{1b}[2K"], "User": "0"});
+    Image::of(&machine).config(config).write("bad");
+    let said = machine.bad(127, &["run", "--rm", "--network", "none", "oci:bad"]);
+    assert!(
+        !said.lines().any(|line| line.starts_with("error: forged")) && !said.contains('\u{1b}'),
+        "{said:?}"
+    );
+}

@@ -135,3 +135,22 @@ fn down_by_file_ends_the_group_of_that_name() {
     assert_eq!(machine.good(&["down", "-f", &file, "--time", "0"]), "filed\n");
     assert!(!machine.data().join("groups/filed").exists());
 }
+
+#[test]
+fn a_group_with_a_damaged_status_is_listed_and_ended() {
+    let Some(machine) = machine() else { return };
+    for text in ["", "{"] {
+        start(&machine, "damaged");
+        let traces = Traces::of(&machine, "damaged");
+        let file = machine.data().join("groups/damaged/group.json");
+        fs::write(&file, text).unwrap();
+        let group = machine.group("damaged");
+        assert_eq!(
+            (&group["state"], &group["error"]),
+            (&"running".into(), &"its status file is damaged".into())
+        );
+        machine.good(&["down", "damaged", "--time", "0"]);
+        until("nothing is left", || traces.left().is_empty());
+        assert!(!machine.data().join("groups/damaged").exists());
+    }
+}

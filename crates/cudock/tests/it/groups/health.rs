@@ -115,3 +115,31 @@ fn up_comes_back_from_a_readiness_probe_that_never_succeeds() {
     let output = machine.run(&["up", "-f", &machine.write(&text), "--timeout", "2s"]);
     assert_eq!(output.status.code(), Some(2), "{}", crate::support::shown(&output));
 }
+
+#[test]
+fn a_group_that_keeps_failing_is_removed_with_its_last_lines_unless_it_is_to_be_kept() {
+    let Some(machine) = machine() else { return };
+    let file = machine.write(&group("failing", "", &[container("a", "echo why; exit 3", "")]));
+    let up = |more: &[&str]| machine.run(&[&["up", "-f", &file, "-d", "--network", "none"], more].concat());
+    let output = up(&[]);
+    let said = crate::support::shown(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("group failing is not ready: a: exited with code 3; it restarts in"), "{said}");
+    assert!(
+        said.contains("a | why") && said.contains("hint: the group was removed; --keep leaves it running"),
+        "{said}"
+    );
+    assert!(!machine.data().join("groups/failing").exists(), "nothing of it is left");
+    let output = up(&["--keep"]);
+    let said = crate::support::shown(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("`cudock logs failing/a`") && said.contains("`cudock down failing`"), "{said}");
+    assert_eq!(machine.group("failing")["state"], "running", "it was asked to stay");
+    machine.good(&["down", "failing", "--time", "0"]);
+    // One that has ended does nothing any more, and keeps its logs.
+    let text = group("over", "  restartPolicy: Never\n", &[container("a", "echo why; exit 3", "")]);
+    let output = machine.up(&text);
+    assert_eq!(output.status.code(), Some(1), "{}", crate::support::shown(&output));
+    assert_eq!(machine.group("over")["state"], "failed");
+    assert_eq!(machine.logs("over/a"), "why\n");
+}

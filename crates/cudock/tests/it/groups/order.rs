@@ -57,7 +57,8 @@ fn a_job_that_ends_well_is_not_started_again_and_one_that_fails_is() {
 #[test]
 fn what_fails_again_and_again_waits_and_up_says_so() {
     let Some(machine) = machine() else { return };
-    let output = machine.up(&group("crashing", "", &[container("a", "exit 3", "")]));
+    let file = machine.write(&group("crashing", "", &[container("a", "exit 3", "")]));
+    let output = machine.run(&["up", "-f", &file, "--detach", "--network", "none", "--keep"]);
     assert_eq!(code(&output), 1, "{}", shown(&output));
     let text = shown(&output);
     assert!(text.contains("a: exited with code 3; it restarts in 10 s"), "{text}");

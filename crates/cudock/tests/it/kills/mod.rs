@@ -4,3 +4,5 @@
 //! the seed.
 
 mod engines;
+mod runs;
+mod volumes;

@@ -13,6 +13,7 @@ mod driver;
 mod executable;
 mod image;
 mod kernel_files;
+mod keyring;
 mod links;
 mod passwd;
 mod races;

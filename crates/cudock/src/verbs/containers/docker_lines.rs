@@ -1,0 +1,174 @@
+//! What `cudock run` makes of command lines from the documentation of popular images, compared with what docker makes of them.
+
+use std::ffi::OsString;
+
+use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
+use cudock_runtime::engine::RunRequest;
+use cudock_runtime::flags::docker;
+use cudock_runtime::home::Home;
+use cudock_runtime::plan::{Ipc, MountPlan, NetworkMode, Plan, Propagation, Restart, Rlimit, Seccomp};
+use cudock_testkit::docker_lines::{DockerLine, Shell, docker_lines};
+
+use super::request::request_in;
+use crate::cli::{Cli, Verb};
+
+/// Shared memory, and the limit on processes, which docker does not have by default.
+const SHM: u64 = 64 << 20;
+
+/// The request that a line makes, or what `cudock run` says instead.
+fn request(words: &[String], shell: &Shell, home: &Home) -> Result<RunRequest, String> {
+    let words = ["cudock", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
+    let cli = Cli::try_parse_from(words.map(OsString::from)).map_err(|error| {
+        let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+            return error.to_string();
+        };
+        format!("{:?}", crate::failure::Failure::from(docker::unknown_flag(flag, &[])))
+    })?;
+    let Verb::Run(args) = cli.verb else { panic!("{:?}", cli.verb) };
+    request_in(&args, &shell.directory, Some(home)).map_err(|failure| format!("{failure:?}"))
+}
+
+#[test]
+fn documented_command_lines_make_the_containers_that_docker_makes_or_are_refused_with_an_alternative() {
+    if cudock_testkit::require_program("pasta").is_none() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let shell = Shell { home: directory.path().join("home"), directory: directory.path().to_owned() };
+    let home = Home::at(directory.path().join("data"));
+    let mut wrong = Vec::new();
+    for line in docker_lines() {
+        let words = existing(&line, &shell, line.words(&shell));
+        let outcome = match (&line.refused, request(&words, &shell, &home)) {
+            // Only a start finds it.
+            (Some(flag), Ok(_)) if flag == "/sys" => Ok(()),
+            (Some(flag), Err(said)) => refused(&line, flag, &said),
+            (Some(flag), Ok(_)) => Err(format!("{flag} was not refused")),
+            (None, Ok(request)) => same(&line, &words, &shell, &request),
+            (None, Err(said)) => Err(said),
+        };
+        wrong.extend(outcome.err().map(|said| format!("{}\n    {}\n    {said}", line.source, line.line)));
+    }
+    assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The words with sources below the shell's directory for those that must exist.
+fn existing(line: &DockerLine, shell: &Shell, words: Vec<String>) -> Vec<String> {
+    let mut words = words;
+    for source in line.existing.iter().filter(|source| source.starts_with('/')) {
+        let own = shell.directory.join(source.trim_matches('/'));
+        std::fs::create_dir_all(&own).unwrap();
+        for word in &mut words {
+            *word = word.replace(&format!("source={source},"), &format!("source={},", own.display()));
+        }
+    }
+    words
+}
+
+fn refused(line: &DockerLine, flag: &str, said: &str) -> Result<(), String> {
+    let instead = line.instead.as_deref().unwrap();
+    if said.contains(flag) && said.contains(instead) {
+        Ok(())
+    } else {
+        Err(format!("not {flag}, {instead}: {said}"))
+    }
+}
+
+/// Compares one thing.
+#[allow(clippy::needless_pass_by_value, reason = "both are often made for it")]
+fn compare<T: PartialEq + std::fmt::Debug>(what: &str, ours: T, dockers: T) -> Result<(), String> {
+    if ours == dockers { Ok(()) } else { Err(format!("{what}: {ours:?}, in docker {dockers:?}")) }
+}
+
+fn same(line: &DockerLine, words: &[String], shell: &Shell, request: &RunRequest) -> Result<(), String> {
+    let plan = &request.plan;
+    compare("image", &plan.image, &line.image)?;
+    compare("command", &request.command, &line.command)?;
+    compare("entrypoint", request.entrypoint.clone(), line.entrypoint.clone().map(|program| vec![program]))?;
+    let switches = [plan.remove, request.detach, plan.process.tty, plan.process.stdin];
+    compare("switches", switches, [line.rm, line.detach, line.tty, line.stdin])?;
+    if let Some(name) = &line.name {
+        compare("name", &plan.name, name)?;
+    }
+    compare("user", request.user.clone(), line.user.as_ref().map(|user| shell.expand(user)))?;
+    compare("workdir", &request.cwd, &line.workdir)?;
+    let passed_on = line.passed_on(words);
+    let given = line.env.iter().filter_map(|variable| variable.split_once('='));
+    let given = given.map(|(name, value)| (name.to_owned(), shell.expand(value)));
+    // Those that are passed on by name are not set in this process.
+    let given: Vec<_> =
+        given.filter(|(name, _)| !passed_on.iter().any(|(passed, _)| passed == name)).collect();
+    compare("env", request.private.environment.clone(), given)?;
+    compare("pull", request.pull.map(cudock_runtime::engine::Pull::name), line.pull.as_deref())?;
+    compare("publish all", request.publish_all.is_some(), line.publish_all)?;
+    let gpus = plan.gpus.as_ref().map(|gpus| gpus.devices.trim_matches('"').to_owned());
+    compare("gpus", gpus, line.gpus.clone())?;
+    let restart = line.restart.as_deref().map_or(Restart::No, |_| Restart::Always);
+    compare("restart", plan.restart, restart)?;
+    same_files(line, shell, plan)?;
+    same_limits(line, plan)
+}
+
+fn same_files(line: &DockerLine, shell: &Shell, plan: &Plan) -> Result<(), String> {
+    let mounts: Vec<(String, String, bool)> = plan
+        .mounts
+        .iter()
+        .map(|mount| match mount {
+            MountPlan::Bind {
+                source,
+                target,
+                create,
+                read_only: false,
+                propagation: Propagation::Private,
+            } => (source.display().to_string(), target.display().to_string(), *create),
+            MountPlan::Volume { name, target, read_only: false, copy: true, .. } => {
+                (name.clone(), target.display().to_string(), false)
+            }
+            other => (format!("{other:?}"), String::new(), false),
+        })
+        .collect();
+    let bind = |text: &String| {
+        let (source, target) = shell.mount(text);
+        let must_exist = line.existing.contains(&source) || line.line.contains("--mount");
+        let own = shell.directory.join(source.trim_matches('/')).display().to_string();
+        (if line.existing.contains(&source) { own } else { source }, target, !must_exist)
+    };
+    let volume = |text: &String| {
+        let (name, target) = text.split_once(':').unwrap();
+        (name.to_owned(), target.to_owned(), false)
+    };
+    compare("mounts", mounts, line.binds.iter().map(bind).chain(line.volumes.iter().map(volume)).collect())?;
+    let devices =
+        plan.security.devices.iter().map(|device| device.host.display().to_string()).collect::<Vec<_>>();
+    compare("devices", devices, line.devices.clone())
+}
+
+fn same_limits(line: &DockerLine, plan: &Plan) -> Result<(), String> {
+    compare("ports", &plan.network.publish, &line.ports)?;
+    let shared = line.network.as_deref() == Some("host");
+    compare("network", &plan.network.mode, if shared { &NetworkMode::Host } else { &NetworkMode::Pasta })?;
+    let hosts =
+        plan.network.hosts.iter().map(|(name, address)| format!("{name}:{address}")).collect::<Vec<_>>();
+    compare("hosts", hosts, line.hosts.clone())?;
+    let ipc = if line.ipc.as_deref() == Some("host") { Ipc::Host } else { Ipc::Private };
+    compare("ipc", plan.ipc, ipc)?;
+    compare("shared memory", plan.limits.shm, Some(line.shm.unwrap_or(SHM)))?;
+    let limit = |text: &String| {
+        let (name, value) = text.split_once('=').unwrap();
+        let value = if value == "unlimited" { u64::MAX } else { value.parse().unwrap() };
+        Rlimit { name: name.to_owned(), soft: value, hard: value }
+    };
+    compare("ulimits", plan.limits.rlimits.clone(), line.ulimits.iter().map(limit).collect())?;
+    let mut capabilities = cudock_runtime::capabilities(&[], &[]);
+    capabilities.extend(line.cap_add.iter().map(|name| format!("CAP_{name}")));
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names.dedup();
+        names
+    };
+    compare("capabilities", sorted(plan.security.capabilities.clone()), sorted(capabilities))?;
+    let seccomp = if line.seccomp.is_some() { Seccomp::Unconfined } else { Seccomp::Default };
+    compare("seccomp", &plan.security.seccomp, &seccomp)?;
+    compare("groups", &plan.process.groups, &line.groups)
+}
