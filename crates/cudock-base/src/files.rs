@@ -262,7 +262,9 @@ mod tests {
             "cudock.lock.new",
             "cudock.lock",
         ];
-        names.iter().for_each(|name| fs::write(directory.path().join(name), "x").unwrap());
+        for name in names {
+            fs::write(directory.path().join(name), "x").unwrap();
+        }
         let written = File::open(directory.path().join(names[1])).unwrap();
         written.try_lock().unwrap();
         remove_abandoned(&path).unwrap();

@@ -41,6 +41,7 @@ pub struct Meant {
 
 /// What an entry of an index is.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "they occur in any combination")]
 struct Entry {
     descriptor: Value,
     digest: String,
@@ -218,12 +219,16 @@ impl Maker<'_> {
         let media_type = if is_index { INDEX } else { MANIFEST };
         let descriptor = self.described_blob(media_type, document.to_string().into_bytes());
         let digest = descriptor["digest"].as_str().unwrap().to_owned();
-        if self.random.one_in(60) {
-            self.blobs.remove(&digest);
-            is_intact = false;
-        } else if self.random.one_in(60) {
-            self.blobs.get_mut(&digest).unwrap()[0] = b' ';
-            is_intact = false;
+        match self.random.below(60) {
+            0 => {
+                self.blobs.remove(&digest);
+                is_intact = false;
+            }
+            1 => {
+                self.blobs.get_mut(&digest).unwrap()[0] = b' ';
+                is_intact = false;
+            }
+            _ => {}
         }
         Entry {
             descriptor,
@@ -331,12 +336,11 @@ fn meant(entries: &[Entry], index: &[u8], name: Option<&str>) -> Option<Meant> {
         all.iter().copied().filter(|entry| name.is_none() || entry.name == name).collect();
     let digests: BTreeSet<&str> = wanted.iter().map(|entry| entry.digest.as_str()).collect();
     match (digests.len(), name) {
-        (0, _) => None,
         (1, Some(_)) => Some(Meant { digest: wanted[0].digest.clone(), manifest: wanted[0].manifest() }),
         (1, None) if !has_others => {
             Some(Meant { digest: wanted[0].digest.clone(), manifest: wanted[0].manifest() })
         }
-        (_, Some(_)) => None,
+        (0, None) | (_, Some(_)) => None,
         (_, None) => {
             let names: BTreeSet<&str> = all.iter().filter_map(|entry| entry.name).collect();
             (names.len() <= 1).then(|| Meant { digest: digest_of(index), manifest: selected(entries) })

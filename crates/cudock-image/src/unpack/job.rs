@@ -91,13 +91,12 @@ impl LayerJob<'_> {
             let lower = LowerLayers::open(seen, self.options);
             let mut lower = lower.map_err(UnpackError::store("read", self.layer_dir.directory()))?;
             let mut found = None;
-            let removals = match removals {
-                Some(removals) => removals,
-                None => {
-                    let (removals, got) = find_removals(layer, self.options.limits)?;
-                    self.verify(&got)?;
-                    found.insert(removals)
-                }
+            let removals = if let Some(removals) = removals {
+                removals
+            } else {
+                let (removals, got) = find_removals(layer, self.options.limits)?;
+                self.verify(&got)?;
+                found.insert(removals)
             };
             lower.remove(removals).map_err(LayerError::write(b""))?;
             Ok(lower)

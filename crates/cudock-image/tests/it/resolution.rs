@@ -1,6 +1,7 @@
 //! Which image a layout or archive stands for is decided once, and everything agrees about it.
 
 use std::fs;
+use std::slice::from_ref;
 
 use cudock_image::write::{Destination, WriteError};
 use cudock_image::{Image, ImageSource, ResolvedImage};
@@ -122,7 +123,7 @@ fn what_was_resolved_stays_the_same_whatever_becomes_of_the_files() {
         image
     });
     let directory = tempfile::tempdir().unwrap();
-    blobs.write(directory.path(), &index(&[first.clone()]));
+    blobs.write(directory.path(), &index(from_ref(&first)));
     let found = ResolvedImage::resolve(&layout(directory.path()), &options(directory.path())).unwrap();
     fs::write(directory.path().join("index.json"), index(&[second]).to_string()).unwrap();
     assert_eq!(marker_of(&found.open().unwrap()), "first");

@@ -282,7 +282,7 @@ fn only_the_crate_of_images_reads_what_a_layout_lists() {
     let is_reader = |file: &&PathBuf| {
         let name = file.display().to_string();
         let is_product = name.contains("/src/")
-            && name.ends_with(".rs")
+            && file.extension().is_some_and(|extension| extension == "rs")
             && !name.contains("testkit")
             && !name.ends_with("tests.rs");
         is_product && !name.contains("cudock-image/") && {
