@@ -5,7 +5,7 @@
 //! reached, they are held. JSON is handled as text ([`rows`]): rows come back byte for byte.
 //!
 //! **Nothing is merged or split because nobody thought of it.** Requests share a batch only if everything but rows and named,
-//! harmless headers is equal ([`batch_headers`]), and an answer is split only if each list in it is known ([`answer`]).
+//! harmless headers is equal (`batch_headers`), and an answer is split only if each list in it is known (`answer`).
 
 mod accept;
 mod answer;

@@ -42,7 +42,7 @@ pub struct Meant {
 /// What an entry of an index is.
 #[derive(Debug, Clone)]
 #[allow(clippy::struct_excessive_bools, reason = "they occur in any combination")]
-struct Entry {
+struct LayoutEntry {
     descriptor: Value,
     digest: String,
     name: Option<&'static str>,
@@ -60,7 +60,7 @@ struct Entry {
 #[derive(Debug, Clone)]
 enum EntryContent {
     Image { marker: String },
-    Index(Vec<Entry>),
+    Index(Vec<LayoutEntry>),
 }
 
 struct Maker<'r> {
@@ -75,7 +75,7 @@ impl AmbiguousLayout {
     /// Makes one. Each image prints its marker if it is started, and has these layers below the one with the marker.
     pub fn new(random: &mut Random, base: &[Vec<u8>]) -> Self {
         let mut maker = Maker { random, base: base.to_vec(), blobs: BTreeMap::new(), images: 0 };
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<LayoutEntry> = Vec::new();
         for _ in 0..=maker.random.below(4) {
             let entry = match maker.random.below(8) {
                 0 if !entries.is_empty() => {
@@ -96,7 +96,7 @@ impl AmbiguousLayout {
             Some(entry) => std::slice::from_ref(entry),
             None => &entries,
         };
-        let is_whole = below.iter().all(Entry::is_whole);
+        let is_whole = below.iter().all(LayoutEntry::is_whole);
         Self { blobs: maker.blobs, index, name, meant, is_whole }
     }
 
@@ -135,13 +135,13 @@ impl Maker<'_> {
     }
 
     /// A manifest or index, with a descriptor of its own.
-    fn entry(&mut self) -> Entry {
+    fn entry(&mut self) -> LayoutEntry {
         let entry = if self.random.one_in(6) { self.nested() } else { self.image() };
         self.described(entry)
     }
 
-    fn nested(&mut self) -> Entry {
-        let children: Vec<Entry> = (0..=self.random.below(3))
+    fn nested(&mut self) -> LayoutEntry {
+        let children: Vec<LayoutEntry> = (0..=self.random.below(3))
             .map(|_| {
                 let image = self.image();
                 self.described(image)
@@ -153,7 +153,7 @@ impl Maker<'_> {
         self.finish(document, has_subject, false, EntryContent::Index(children))
     }
 
-    fn image(&mut self) -> Entry {
+    fn image(&mut self) -> LayoutEntry {
         self.images += 1;
         let marker = format!("image-{}", self.images);
         let mut layers = self.base.clone();
@@ -194,7 +194,7 @@ impl Maker<'_> {
         has_subject: bool,
         is_artifact: bool,
         content: EntryContent,
-    ) -> Entry {
+    ) -> LayoutEntry {
         let is_index = matches!(content, EntryContent::Index(_));
         let mut is_intact = true;
         match self.random.below(40) {
@@ -230,7 +230,7 @@ impl Maker<'_> {
             }
             _ => {}
         }
-        Entry {
+        LayoutEntry {
             descriptor,
             digest,
             name: None,
@@ -245,7 +245,7 @@ impl Maker<'_> {
     }
 
     /// The entry with another descriptor of the same document.
-    fn described(&mut self, mut entry: Entry) -> Entry {
+    fn described(&mut self, mut entry: LayoutEntry) -> LayoutEntry {
         let is_index = matches!(entry.content, EntryContent::Index(_));
         let descriptor = &mut entry.descriptor;
         *descriptor = json!({
@@ -292,14 +292,14 @@ impl Maker<'_> {
     }
 }
 
-impl Entry {
+impl LayoutEntry {
     /// Whether it can be read with everything that it lists.
     fn is_whole(&self) -> bool {
-        let children: &[Entry] = match &self.content {
+        let children: &[LayoutEntry] = match &self.content {
             EntryContent::Image { .. } => &[],
             EntryContent::Index(children) => children,
         };
-        self.is_readable && children.iter().all(Entry::is_whole)
+        self.is_readable && children.iter().all(LayoutEntry::is_whole)
     }
 
     /// The manifest for this machine at or below it.
@@ -313,8 +313,8 @@ impl Entry {
 }
 
 /// The image for this machine among several: the only one, or the first for its platform.
-fn selected(entries: &[Entry]) -> Option<(String, String)> {
-    let startable: Vec<&Entry> = entries.iter().filter(|entry| entry.is_startable).collect();
+fn selected(entries: &[LayoutEntry]) -> Option<(String, String)> {
+    let startable: Vec<&LayoutEntry> = entries.iter().filter(|entry| entry.is_startable).collect();
     let here = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     match startable.as_slice() {
         [only] => only.manifest(),
@@ -323,16 +323,16 @@ fn selected(entries: &[Entry]) -> Option<(String, String)> {
 }
 
 /// Which image an `index.json` stands for.
-fn meant(entries: &[Entry], index: &[u8], name: Option<&str>) -> Option<Meant> {
+fn meant(entries: &[LayoutEntry], index: &[u8], name: Option<&str>) -> Option<Meant> {
     // An image that cannot be read does not make way for another one.
     if entries.iter().any(|entry| entry.is_startable && !entry.is_readable) {
         return None;
     }
     let readable = || entries.iter().filter(|entry| entry.is_readable && !entry.has_subject);
-    let is_image = |entry: &&Entry| entry.is_startable && !entry.is_artifact;
-    let all: Vec<&Entry> = readable().filter(is_image).collect();
+    let is_image = |entry: &&LayoutEntry| entry.is_startable && !entry.is_artifact;
+    let all: Vec<&LayoutEntry> = readable().filter(is_image).collect();
     let has_others = readable().any(|entry| !is_image(&entry));
-    let wanted: Vec<&Entry> =
+    let wanted: Vec<&LayoutEntry> =
         all.iter().copied().filter(|entry| name.is_none() || entry.name == name).collect();
     let digests: BTreeSet<&str> = wanted.iter().map(|entry| entry.digest.as_str()).collect();
     match (digests.len(), name) {

@@ -1,8 +1,6 @@
 //! The verbs for containers, images and volumes, and the hidden ones that they need.
 
 mod docker_flags;
-#[cfg(test)]
-mod docker_lines;
 mod hidden;
 mod home;
 mod image;

@@ -178,3 +178,6 @@ fn check_terminal(args: &RunArgs) -> Result<(), Failure> {
 pub(super) fn not_a_terminal() -> Failure {
     Failure::input("the input device is not a TTY").hint("leave out -t: -i alone reads a file or a pipe")
 }
+
+#[cfg(test)]
+mod tests;

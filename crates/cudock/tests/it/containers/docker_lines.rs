@@ -1,7 +1,7 @@
 //! Command lines of `docker run` from the documentation of popular images, run with an image whose program says what it sees.
 //!
 //! The oracle is what docker makes of each line (`cudock_testkit::docker_lines`). Lines that need devices or networks that are not
-//! here are only parsed, in `src/verbs/containers/docker_lines.rs`.
+//! here are only parsed, in `src/verbs/containers/request/tests.rs`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -10,7 +10,7 @@ use cudock_runtime::home::Home;
 use cudock_runtime::plan::{Ipc, MountPlan, NetworkMode, Plan, Propagation, Restart, Rlimit, Seccomp};
 use cudock_testkit::docker_lines::{DockerLine, Shell, docker_lines};
 
-use super::request::request_in;
+use super::request_in;
 use crate::cli::{Cli, Verb};
 
 /// Shared memory, and the limit on processes, which docker does not have by default.
