@@ -234,7 +234,7 @@ impl Document {
             // Two readers would see two images (CVE-2021-41190).
             (true, true) => Err(invalid("rejected: an index and a manifest in one document")),
             _ => {
-                document.check_kind(location, document.media_type.as_deref().unwrap_or_default())?;
+                document.kind().check(location, document.media_type.as_deref().unwrap_or_default())?;
                 Ok(document)
             }
         }
@@ -243,12 +243,24 @@ impl Document {
     /// Reads the document that a descriptor describes.
     pub(crate) fn read_as(location: &str, descriptor: &Descriptor, bytes: &[u8]) -> Result<Self, ImageError> {
         let document = Self::read(location, bytes)?;
-        document.check_kind(location, &descriptor.media_type)?;
+        document.kind().check(location, &descriptor.media_type)?;
         Ok(document)
     }
 
+    pub(crate) fn kind(&self) -> DocumentKind {
+        if self.manifests.is_some() { DocumentKind::Index } else { DocumentKind::Manifest }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DocumentKind {
+    Manifest,
+    Index,
+}
+
+impl DocumentKind {
     /// Fails if a media type is that of the other kind of document.
-    fn check_kind(&self, location: &str, media_type: &str) -> Result<(), ImageError> {
+    pub(crate) fn check(self, location: &str, media_type: &str) -> Result<(), ImageError> {
         const INDEXES: [&str; 2] = [
             "application/vnd.oci.image.index.v1+json",
             "application/vnd.docker.distribution.manifest.list.v2+json",
@@ -257,9 +269,9 @@ impl Document {
             "application/vnd.oci.image.manifest.v1+json",
             "application/vnd.docker.distribution.manifest.v2+json",
         ];
-        let (others, is, called) = match self.manifests {
-            Some(_) => (MANIFESTS, "an index", "a manifest"),
-            None => (INDEXES, "a manifest", "an index"),
+        let (others, is, called) = match self {
+            Self::Index => (MANIFESTS, "an index", "a manifest"),
+            Self::Manifest => (INDEXES, "a manifest", "an index"),
         };
         if others.contains(&media_type) {
             let message = format!("rejected: {is} with the media type of {called}");

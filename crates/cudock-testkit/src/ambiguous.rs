@@ -92,7 +92,8 @@ impl AmbiguousLayout {
             json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": listed}).to_string().into_bytes();
         let meant = meant(&entries, &index, name.as_deref());
         let top = meant.as_ref().map(|meant| meant.digest.clone());
-        let below = match entries.iter().find(|entry| Some(&entry.digest) == top.as_ref()) {
+        let is_top = |entry: &&LayoutEntry| Some(&entry.digest) == top.as_ref() && entry.is_readable;
+        let below = match entries.iter().find(is_top) {
             Some(entry) => std::slice::from_ref(entry),
             None => &entries,
         };

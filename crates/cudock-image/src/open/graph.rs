@@ -1,6 +1,6 @@
 //! Everything that an image consists of, for taking it elsewhere.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use cudock_base::{Digest, try_parallel};
@@ -11,7 +11,7 @@ use super::select::MAX_DEPTH;
 use super::{BlobSource, UnreadableReferrer, resolved};
 use crate::error::ImageError;
 use crate::layer::Codec;
-use crate::manifest::{Descriptor, Document};
+use crate::manifest::{Descriptor, Document, DocumentKind};
 use crate::write::{BlobData, BundleBlob, BundleDocument, Compression, WriteError, image_documents};
 
 /// The number of documents and blobs in one image.
@@ -27,14 +27,15 @@ pub(crate) struct Graph {
     pub(crate) referrers: Vec<Descriptor>,
     /// Referrers that were left out.
     pub(crate) unreadable: Vec<UnreadableReferrer>,
-    known: HashSet<String>,
+    /// What is in it, by digest. Blobs have no kind.
+    known: HashMap<String, Option<DocumentKind>>,
 }
 
 impl Default for Graph {
     fn default() -> Self {
         let top = Descriptor::of("", b"");
         let (documents, blobs, referrers) = (Vec::new(), Vec::new(), Vec::new());
-        Self { top, documents, blobs, referrers, unreadable: Vec::new(), known: HashSet::new() }
+        Self { top, documents, blobs, referrers, unreadable: Vec::new(), known: HashMap::new() }
     }
 }
 
@@ -91,7 +92,8 @@ impl Graph {
         depth: usize,
     ) -> Result<(), ImageError> {
         let location = store.location();
-        if !self.known.insert(descriptor.digest.clone()) {
+        let document = Document::read_as(&location, &descriptor, &bytes)?;
+        if self.known.insert(descriptor.digest.clone(), Some(document.kind())).is_some() {
             return Ok(());
         }
         if depth >= MAX_DEPTH || self.known.len() > MAX_PARTS {
@@ -100,23 +102,27 @@ impl Graph {
                 "indexes are nested too deeply, or have too many entries",
             ));
         }
-        let document = Document::read_as(&location, &descriptor, &bytes)?;
         if descriptor.media_type.is_empty() || descriptor.media_type == "application/octet-stream" {
             let kind = if document.manifests.is_some() { "index" } else { "manifest" };
             descriptor.media_type = format!("application/vnd.oci.image.{kind}.v1+json");
         }
         for child in document.manifests.iter().flatten() {
+            // Listed again: it must be the same thing, and is not read again.
+            if let Some(kind) = self.known.get(&child.digest) {
+                kind.map_or(Ok(()), |kind| kind.check(&location, &child.media_type))?;
+                continue;
+            }
             let bytes = store.document(child)?;
             self.add_document(store, child.clone(), bytes, depth + 1)?;
         }
         if let Some(config) = &document.config
-            && self.known.insert(config.digest.clone())
+            && self.add_blob(config)
         {
             let data = BlobData::Memory(store.document(config)?.into());
             self.blobs.push(BundleBlob { descriptor: config.clone(), data });
         }
         for layer in document.layers.iter().flatten() {
-            if self.known.insert(layer.digest.clone()) {
+            if self.add_blob(layer) {
                 let data = BlobData::Layer(Arc::new(store.layer(layer)?));
                 self.blobs.push(BundleBlob { descriptor: layer.clone(), data });
             }
@@ -125,11 +131,20 @@ impl Graph {
         Ok(())
     }
 
+    /// Whether a blob is new.
+    fn add_blob(&mut self, blob: &Descriptor) -> bool {
+        let is_new = !self.known.contains_key(&blob.digest);
+        if is_new {
+            self.known.insert(blob.digest.clone(), None);
+        }
+        is_new
+    }
+
     /// Adds a document that refers to one in the graph, with all of its parts, unless its subject is another image's.
     fn add_referrer(&mut self, store: &dyn BlobSource, descriptor: &Descriptor) -> Result<(), WriteError> {
         let bytes = store.document(descriptor)?;
         let document = Document::read_as(&store.location(), descriptor, &bytes)?;
-        if !document.subject.is_some_and(|subject| self.known.contains(&subject.digest)) {
+        if !document.subject.is_some_and(|subject| self.known.contains_key(&subject.digest)) {
             return Ok(());
         }
         let mut referrer = Self::default();
@@ -140,7 +155,7 @@ impl Graph {
         if self.known.len() + referrer.known.len() > MAX_PARTS {
             return Err(ImageError::document(&store.location(), "too many referrers").into());
         }
-        let is_new = |descriptor: &Descriptor| !self.known.contains(&descriptor.digest);
+        let is_new = |descriptor: &Descriptor| !self.known.contains_key(&descriptor.digest);
         self.documents.extend(referrer.documents.into_iter().filter(|stored| is_new(&stored.descriptor)));
         self.blobs.extend(referrer.blobs.into_iter().filter(|blob| is_new(&blob.descriptor)));
         self.known.extend(referrer.known);

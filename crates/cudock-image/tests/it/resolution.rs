@@ -66,6 +66,7 @@ fn whatever_a_layout_lists_opening_copying_and_signing_mean_the_same_image() {
                 continue;
             }
         };
+        assert!(made.is_whole, "case {case}: a part is listed as something else, or is not there");
         assert_eq!(bundle.digest(), expected.digest, "case {case}");
         if random.one_in(4) {
             copied += 1;
@@ -216,4 +217,22 @@ fn broken_and_numerous_referrers_do_not_hide_others() {
     let copy =
         ResolvedImage::resolve(&layout(&directory.path().join("copy")), &options(directory.path())).unwrap();
     assert_eq!(copy.referrers(&copy.digest().unwrap(), None).unwrap().found.len(), 1);
+}
+
+#[test]
+fn what_is_listed_twice_must_be_the_same_thing_both_times() {
+    let mut blobs = Blobs::default();
+    let image = blobs.image("amd64", &[Tar::default().file("marker", "one").end()]);
+    let mut as_index = image.clone();
+    as_index["mediaType"] = json!(INDEX);
+    as_index["platform"] = json!({"os": "linux", "architecture": "unknown"});
+    let other = blobs.image("arm64", &[Tar::default().file("marker", "two").end()]);
+    for (again, is_copied) in [(&image, true), (&as_index, false)] {
+        for listed in [[&image, &other, again], [again, &image, &other]] {
+            let directory = tempfile::tempdir().unwrap();
+            blobs.write(directory.path(), &index(&listed.map(Clone::clone)));
+            let found = ResolvedImage::resolve(&layout(directory.path()), &options(directory.path()));
+            assert_eq!(found.is_ok_and(|found| found.bundle().is_ok()), is_copied, "{listed:?}");
+        }
+    }
 }
