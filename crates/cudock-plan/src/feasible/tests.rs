@@ -188,7 +188,7 @@ fn a_number_format_needs_instructions_for_it() {
     ] {
         fits(&calculating(format), VM, size);
     }
-    // What is not known of a GPU is no yes.
+    // A GPU whose formats are unknown is rejected.
     on(&calculating(Fp16), VM, "Standard_ND40s_v2", |case| {
         let rule = SIZE_RULES.iter().find(|rule| rule.code == "CD0836").unwrap();
         assert!((rule.gap)(case).is_some());

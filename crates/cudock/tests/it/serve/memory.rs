@@ -3,7 +3,7 @@
 use crate::serve_support::client::Ask;
 use crate::serve_support::made::Random;
 use crate::serve_support::on_threads;
-use crate::serve_support::server::{Stage, eventually, resident};
+use crate::serve_support::server::{Stage, resident};
 use cudock_testkit::onnx;
 
 const CONNECTIONS: usize = 8;
@@ -52,5 +52,5 @@ fn memory_is_flat_over_all_requests() {
     for (what, first, last) in [("server", sizes[0].0, sizes[3].0), ("engine", sizes[0].1, sizes[3].1)] {
         assert!(last * 5 < first * 6, "the {what} grew from {first} to {last} bytes");
     }
-    eventually("all memory is given back", || server.metric("cudock_held_bytes") == 0);
+    assert_eq!(server.metric("cudock_held_bytes"), 0);
 }

@@ -5,7 +5,7 @@ use cudock_testkit::onnx::{Attribute, OnnxModel};
 use serde_json::{Value, json};
 
 use crate::serve_support::client::Ask;
-use crate::serve_support::server::{Server, Stage, eventually};
+use crate::serve_support::server::{Server, Stage};
 use crate::serve_support::{occupy, receive_all, send_all, until_queued};
 
 /// The id of the padding, larger than that of any word.
@@ -109,7 +109,7 @@ fn texts_are_truncated_and_bad_ones_are_named() {
     assert_eq!((reply.status, reply.json()["error"].as_str()), (400, Some("text 1: not UTF-8")));
     let reply = server.ask(&Ask::predict(r#"["one", 2]"#));
     assert_eq!(reply.status, 400, "{}", reply.text());
-    eventually("all memory is given back", || server.metric("cudock_held_bytes") == 0);
+    assert_eq!(server.metric("cudock_held_bytes"), 0);
 }
 
 #[test]
