@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_azure::{DeploymentIdentity, JobTime, Target};
+use cudock_base::Timestamp;
 use cudock_sweep::local::{AttemptToStart, LiveAttempt, OutputMetrics, Runner, RunnerEvent, trial_words};
 use cudock_sweep::{AttemptEnd, Event, SweepPlan, TrialHandle, TrialId};
 
@@ -184,6 +185,11 @@ impl Runner for ServiceRunner<'_> {
     /// Jobs go on without this machine.
     const OUTLIVES_MACHINE: bool = true;
 
+    /// The clock of the service: its jobs say by it when they ran.
+    fn now(&self) -> Timestamp {
+        self.cloud.now()
+    }
+
     fn start(&mut self, attempt: &AttemptToStart<'_>) {
         let key = (attempt.trial, attempt.attempt);
         let machine = self.machine_of(attempt.slot);
@@ -241,7 +247,7 @@ impl Runner for ServiceRunner<'_> {
     fn recover(&mut self, live: &[LiveAttempt]) -> Result<Vec<RunnerEvent>, ApiError> {
         let longest = self.plan.limits.trial_timeout.unwrap_or(LONGEST_LOST);
         let lost = live.iter().map(|attempt| {
-            let ran = self.cloud.now().since(attempt.starting).min(longest);
+            let ran = self.now().since(attempt.starting).min(longest);
             RunnerEvent::Event(Event::Ended {
                 trial: attempt.trial,
                 attempt: attempt.attempt,

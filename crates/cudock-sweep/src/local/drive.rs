@@ -91,7 +91,7 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
 
     /// The time, which does not go back.
     fn now(&self) -> Timestamp {
-        Timestamp::now().max(self.log.sweep().last_event())
+        self.runner.now().max(self.log.sweep().last_event())
     }
 
     /// Finds out what became of the attempts of an earlier process, and continues with `resumed`.

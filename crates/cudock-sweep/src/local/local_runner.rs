@@ -265,6 +265,10 @@ impl Runner for LocalRunner {
     /// They are processes of this machine.
     const OUTLIVES_MACHINE: bool = false;
 
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
     fn start(&mut self, attempt: &AttemptToStart<'_>) {
         let slot = usize::try_from(attempt.slot).unwrap_or(usize::MAX);
         let start = self.attempt_start(attempt, slot);

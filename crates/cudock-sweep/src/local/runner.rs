@@ -14,6 +14,9 @@ pub trait Runner {
     /// Whether attempts go on when this machine loses power. Then each intent is on disk before it is carried out.
     const OUTLIVES_MACHINE: bool;
 
+    /// The time on the clock by which attempts are timed and paid.
+    fn now(&self) -> Timestamp;
+
     /// Starts an attempt. Its `Starting` is in the journal. Events about it come from `poll`, also if it cannot be started.
     fn start(&mut self, attempt: &AttemptToStart<'_>);
 

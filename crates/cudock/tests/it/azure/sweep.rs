@@ -36,11 +36,12 @@ fn check(world: &World, output: &std::process::Output) {
         assert_eq!(price(trial) > 2.0, is_large, "{trial}");
     }
     let cheapest = report["cheapest"].as_array().unwrap();
-    let mut sizes: Vec<&str> = cheapest.iter().map(|one| one["size"].as_str().unwrap()).collect();
-    sizes.sort_unstable();
-    assert_eq!(sizes, ["NC4as_T4_v3", "Standard_NC24ads_A100_v4"], "{report}");
-    // Which one it is depends on how long this machine took to see that trials had ended.
-    assert!(cheapest[0]["cost"].as_f64() <= cheapest[1]["cost"].as_f64(), "{report}");
+    assert_eq!(cheapest.len(), 2, "{report}");
+    assert_eq!(cheapest[0]["size"], "NC4as_T4_v3", "{report}");
+    // By the clock of the service, in which a job takes at least a minute.
+    for one in cheapest {
+        assert!(one["seconds"].as_f64() >= Some(60.0), "{report}");
+    }
     world.check_gone().unwrap_or_else(|left| panic!("{left}\n{}", world.transcript));
 }
 
