@@ -1,4 +1,4 @@
-"""The jobs of `crates/cudock-azure/tests/it/export/jobs.rs`, created with Azure's official Python clients.
+"""The jobs of `crates/deploy/azure/tests/it/export/jobs.rs`, created with Azure's official Python clients.
 
 Everything here is written as a user of these clients would write it, from the description of the job and not from cudock's
 requests. Each function takes the recorder and sends its requests there.
