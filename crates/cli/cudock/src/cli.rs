@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, Args, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
+use cudock_facts::formats::ServiceFormat;
 use cudock_facts::version::DriverVersion;
-use cudock_findings::ServiceFormat;
 
 use crate::env;
 use crate::failure::Failure;

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use cudock_base::table::TextTable;
+use cudock_facts::formats::{ReportedFinding, ServiceFormat};
 use cudock_facts::version::Date;
 use cudock_facts::{Facts, STALE_AFTER_DAYS};
-use cudock_findings::{ReportedFinding, ServiceFormat};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -185,7 +185,7 @@ fn reader_gone() -> bool {
 
 /// Prints findings for another service.
 pub(crate) fn findings(facts: &Facts, format: ServiceFormat, findings: &[ReportedFinding]) {
-    let text = cudock_findings::render(facts, format, findings);
+    let text = cudock_facts::formats::render(facts, format, findings);
     if !text.is_empty() {
         line(text);
     }

@@ -17,8 +17,10 @@
 
 pub mod check;
 pub mod finding;
+pub mod formats;
 pub mod lookup;
 mod overlay;
+pub mod sheets;
 mod store;
 pub mod tables;
 pub mod version;

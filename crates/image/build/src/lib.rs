@@ -16,6 +16,7 @@ mod own;
 mod plan;
 mod report;
 mod rules;
+pub mod slim;
 mod system;
 pub mod text;
 pub mod unpack;

@@ -14,7 +14,7 @@ use crate::cli::DoctorArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::finding_text::{self, FindingText, severity_label};
 use crate::output::{self, BOLD, DIM, DoctorFormat, GREEN, RED, TableUsed, YELLOW, line, styled};
-use cudock_findings::{ReportedFinding, ServiceFormat};
+use cudock_facts::formats::{ReportedFinding, ServiceFormat};
 
 const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "frameworks"];
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cudock_base::format::{count, fixed_bytes};
+use cudock_build::slim::{ImageReport, SlimImageJob, SlimTarget};
 use cudock_compat::{Subject, subject};
 use cudock_facts::Facts;
 use cudock_facts::version::Capability;
 use cudock_fatbin::{SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed};
 use cudock_image::ImageSource;
 use cudock_image::write::{Destination, WriteOptions};
-use cudock_slim::{ImageReport, SlimImageJob, SlimTarget};
 use cudock_target::{capabilities, capability_named};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -178,7 +178,7 @@ fn slim_image(
         compression: args.compression,
         remove_unused: args.remove_unused,
     };
-    let slimmed = cudock_slim::slim_image(&bundle, &name, &job, client.store())?;
+    let slimmed = cudock_build::slim::slim_image(&bundle, &name, &job, client.store())?;
     slimmed.files.into_iter().for_each(add);
     if let Some(destination) = destination.filter(|_| !args.dry_run) {
         slimmed.bundle.write(&destination, &options)?;
@@ -250,7 +250,7 @@ fn print(facts: &Facts, report: &SlimReport<'_>) {
         let number = count(report.files.len(), "file");
         line(format!("\n{}   {}", styled(BOLD, &number), sizes(&report.total)));
     }
-    for text in report.image.iter().flat_map(cudock_slim::lines) {
+    for text in report.image.iter().flat_map(cudock_build::slim::lines) {
         line(text);
     }
     if !report.no_longer_runs_on.is_empty() {

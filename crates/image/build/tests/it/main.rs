@@ -4,5 +4,6 @@
 mod debs;
 mod images;
 mod layers;
+mod slim_images;
 mod support;
 mod wheels;

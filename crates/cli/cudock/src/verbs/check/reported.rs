@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::TargetResult;
-use cudock_findings::{ReportedFinding, ReportedLocation};
+use cudock_facts::formats::{ReportedFinding, ReportedLocation};
 
 pub(super) fn findings(subject: &str, results: &[TargetResult]) -> Vec<ReportedFinding> {
     let mut findings = Vec::new();

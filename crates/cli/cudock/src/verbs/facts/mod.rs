@@ -3,9 +3,9 @@
 mod print;
 
 use cudock_facts::Facts;
-use cudock_lookup::rows::FactRow;
-use cudock_lookup::{SizeQuery, arch, driver, gpu, image, package, service, storage, toolkit};
-use cudock_lookup::{jax, onnxruntime, tables, tensorflow, tensorrt, torch, torchvision};
+use cudock_facts::sheets::rows::FactRow;
+use cudock_facts::sheets::{SizeQuery, arch, driver, gpu, image, package, service, storage, toolkit};
+use cudock_facts::sheets::{jax, onnxruntime, tables, tensorflow, tensorrt, torch, torchvision};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -55,7 +55,7 @@ pub(super) fn run(facts: &Facts, args: &FactsArgs, format: Format) -> Result<Out
         Some(FactKind::Jax) => ("jax", jax(facts, name)?),
         Some(FactKind::Tensorrt) => ("tensorrt", tensorrt(facts, name)?),
         Some(FactKind::Package) => ("package", package(facts, name)?),
-        Some(FactKind::Size) => ("size", cudock_lookup::size(facts, &sizes)?),
+        Some(FactKind::Size) => ("size", cudock_facts::sheets::size(facts, &sizes)?),
         Some(FactKind::Service) => ("service", service(facts, name)?),
         Some(FactKind::Storage) => ("storage", storage(facts, name)?),
     };

@@ -3,7 +3,7 @@
 use cudock_base::Date;
 use cudock_base::format::count;
 use cudock_base::table::TextTable;
-use cudock_lookup::{Sheet, View};
+use cudock_facts::sheets::{Sheet, View};
 
 use crate::output::{self, BOLD, DIM, line, styled};
 

@@ -21,7 +21,7 @@ use serde_json::json;
 use super::refuse_digest;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, FindingFormat, TableUsed};
-use cudock_findings::ReportedFinding;
+use cudock_facts::formats::ReportedFinding;
 
 const TABLES: [&str; 5] = ["images", "drivers", "gpus", "frameworks", "packages"];
 

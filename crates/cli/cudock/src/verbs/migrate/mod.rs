@@ -17,7 +17,7 @@ use self::input::MigrateInput;
 use crate::failure::{Failure, Outcome};
 use crate::finding_text;
 use crate::output::{self, FindingFormat, TableUsed, line};
-use cudock_lookup::known_region;
+use cudock_facts::sheets::known_region;
 
 /// Find retired Azure GPU sizes and services in files, with replacements and prices
 ///

@@ -4,7 +4,7 @@ use cudock_base::LineIndex;
 use serde_json::json;
 
 use super::FileReport;
-use cudock_findings::ReportedFinding;
+use cudock_facts::formats::ReportedFinding;
 
 pub(super) fn findings(files: &[FileReport]) -> Vec<ReportedFinding> {
     let mut findings = Vec::new();

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
+use cudock_build::slim::{SlimImage, SlimImageError, SlimImageJob, SlimTarget, slim_image};
 use cudock_facts::Facts;
 use cudock_facts::version::Capability;
 use cudock_fatbin::SlimError;
@@ -13,7 +14,6 @@ use cudock_image::write::{
     WriteOptions, write_layer,
 };
 use cudock_image::{ImageSource, LayerLimits, OpenOptions, Platform, ResolvedImage};
-use cudock_slim::{SlimImage, SlimImageError, SlimImageJob, SlimTarget, slim_image};
 use cudock_testkit::process;
 use cudock_testkit::random::cases;
 use proptest::prelude::*;
@@ -196,7 +196,7 @@ fn unused_libraries_are_removed_when_asked_and_what_is_linked_opened_or_named_st
         "note",
     ];
     assert_eq!(names, kept);
-    assert!(cudock_slim::lines(&slimmed.report).iter().any(|line| line.contains("libcurand.so.10")));
+    assert!(cudock_build::slim::lines(&slimmed.report).iter().any(|line| line.contains("libcurand.so.10")));
     let again = slim_with(&slimmed.bundle, path, &["sm_75"], true).unwrap();
     assert_eq!(again.bundle.digest(), slimmed.bundle.digest());
 }

@@ -1,14 +1,14 @@
 //! Looks up Azure sizes: one as a sheet, many as a list.
 
 use cudock_base::{UsageError, suggest};
-use cudock_facts::Facts;
-use cudock_facts::lookup::NameMatch;
-use cudock_facts::tables::{Lifecycle, PriceRow, Size};
-use cudock_facts::version::Date;
 
 use super::{lifecycle, prices};
-use crate::result::{LookupResult, Sheet, enum_name, joined, or_dash, value};
-use crate::rows::{OneSizeRow, SizeRow};
+use crate::Facts;
+use crate::lookup::NameMatch;
+use crate::sheets::result::{LookupResult, Sheet, enum_name, joined, or_dash, value};
+use crate::sheets::rows::{OneSizeRow, SizeRow};
+use crate::tables::{Lifecycle, PriceRow, Size};
+use crate::version::Date;
 
 pub(super) const TABLES: [&str; 3] = ["azure_sizes", "azure_prices", "gpus"];
 

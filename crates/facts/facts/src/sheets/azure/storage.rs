@@ -1,10 +1,10 @@
 //! Looks up Azure storage.
 
 use cudock_base::UsageError;
-use cudock_facts::Facts;
 
-use crate::result::{LookupResult, Sheet, by_id, cells, enum_name, lines, or_dash};
-use crate::rows::StorageRow;
+use crate::Facts;
+use crate::sheets::result::{LookupResult, Sheet, by_id, cells, enum_name, lines, or_dash};
+use crate::sheets::rows::StorageRow;
 
 const TABLES: [&str; 1] = ["azure_storage"];
 

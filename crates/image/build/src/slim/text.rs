@@ -2,7 +2,7 @@
 
 use cudock_base::format::{count, fixed_bytes};
 
-use crate::ImageReport;
+use crate::slim::ImageReport;
 
 /// `4 of 7 layers changed   5.1 GB -> 2.2 GB stored` and the new digest.
 pub fn lines(report: &ImageReport) -> Vec<String> {

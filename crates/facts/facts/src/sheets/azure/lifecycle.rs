@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cudock_facts::tables::{Lifecycle, Size};
-use cudock_facts::version::Date;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::size::{TABLES, gpu_text};
-use crate::result::{LookupResult, cells, enum_name, or_dash};
+use crate::sheets::result::{LookupResult, cells, enum_name, or_dash};
+use crate::tables::{Lifecycle, Size};
+use crate::version::Date;
 
 /// The stage in the life cycle of a size, in the order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

@@ -1,13 +1,13 @@
 //! Looks up GPUs, drivers, toolkits and code targets.
 
 use cudock_base::{UsageError, suggest};
-use cudock_facts::Facts;
-use cudock_facts::lookup::{NameMatch, Runs};
-use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
-use cudock_facts::version::{Capability, CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
 
-use crate::result::{LookupResult, Sheet, cells, enum_name, joined, lines, or_dash};
-use crate::rows::{ArchRow, DriverRow, ToolkitRow};
+use crate::Facts;
+use crate::lookup::{NameMatch, Runs};
+use crate::sheets::result::{LookupResult, Sheet, cells, enum_name, joined, lines, or_dash};
+use crate::sheets::rows::{ArchRow, DriverRow, ToolkitRow};
+use crate::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
+use crate::version::{Capability, CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
 
 /// All GPUs, or those with a name.
 pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResult, UsageError> {

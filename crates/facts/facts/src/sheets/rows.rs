@@ -1,18 +1,18 @@
 //! The rows of look-ups in JSON: rows of the tables, and what a look-up of one entry combines.
 
 use cudock_base::Usd;
-use cudock_facts::TableSummary;
-use cudock_facts::tables::{
-    AzureDriver, Behaviour, Branch, ComponentSet, Gpu, GpuPackage, ImageRequirement, JaxPlugin, MinorCompat,
-    OnnxruntimeGpu, PriceRow, Profile, Release, Service, ServiceLimit, Size, Storage, StorageLimit,
-    StoragePrice, TagStatus, Tags, TensorRt, TensorflowRelease, Toolkit, TorchBuild, TorchRelease,
-};
-use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
 use pep440_rs::Version;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::azure::LifecycleRow;
+use crate::TableSummary;
+use crate::sheets::azure::LifecycleRow;
+use crate::tables::{
+    AzureDriver, Behaviour, Branch, ComponentSet, Gpu, GpuPackage, ImageRequirement, JaxPlugin, MinorCompat,
+    OnnxruntimeGpu, PriceRow, Profile, Release, Service, ServiceLimit, Size, Storage, StorageLimit,
+    StoragePrice, TagStatus, Tags, TensorRt, TensorflowRelease, Toolkit, TorchBuild, TorchRelease,
+};
+use crate::version::{CudaRelease, CudaVersion, DriverVersion};
 
 /// One of the rows that a look-up can return, for the schema of `cudock facts`.
 #[derive(JsonSchema)]

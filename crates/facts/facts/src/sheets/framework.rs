@@ -1,12 +1,12 @@
 //! Releases and builds of frameworks.
 
 use cudock_base::{UsageError, suggest};
-use cudock_facts::Facts;
-use cudock_facts::tables::{Frameworks, OnnxruntimeGpu, TorchBuild, TorchRelease};
 use pep440_rs::Version;
 
-use crate::result::{LookupResult, Sheet, cells, joined, or_dash};
-use crate::rows::{TorchRow, TorchvisionRow};
+use crate::Facts;
+use crate::sheets::result::{LookupResult, Sheet, cells, joined, or_dash};
+use crate::sheets::rows::{TorchRow, TorchvisionRow};
+use crate::tables::{Frameworks, OnnxruntimeGpu, TorchBuild, TorchRelease};
 
 const TABLES: [&str; 1] = ["frameworks"];
 
@@ -225,8 +225,7 @@ pub fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<LookupResult, Usage
     if let Some(name) = name {
         let requested = version(name, "10.13.2")?;
         // A build such as 10.13.2.6 belongs to the release before its last number.
-        let fits =
-            |row: &&cudock_facts::tables::TensorRt| requested.release().starts_with(row.version.release());
+        let fits = |row: &&crate::tables::TensorRt| requested.release().starts_with(row.version.release());
         let found = frameworks.tensorrt.iter().filter(fits).max_by_key(|row| row.version.release().len());
         let unknown = || unknown("TensorRT", &requested, frameworks.tensorrt.iter().map(|row| &row.version));
         let row = found.ok_or_else(unknown)?;

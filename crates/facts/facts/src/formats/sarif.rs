@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use cudock_base::percent::encode_path;
-use cudock_facts::Facts;
-use cudock_facts::finding::{FileLocation, Suggestion, TextRegion};
 use serde_json::{Value, json};
 
 use super::{ReportedFinding, ReportedLocation};
+use crate::Facts;
+use crate::finding::{FileLocation, Suggestion, TextRegion};
 
 /// A log of findings, with the pages of their codes as rules. Columns count characters.
 pub(crate) fn log(facts: &Facts, findings: &[ReportedFinding]) -> Value {
@@ -109,8 +109,8 @@ fn sarif_fix(location: &FileLocation, suggestion: &Suggestion) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use crate::finding::{Finding, Severity, TextEdit};
     use cudock_base::LineIndex;
-    use cudock_facts::finding::{Finding, Severity, TextEdit};
 
     use super::*;
 

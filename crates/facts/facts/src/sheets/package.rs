@@ -1,12 +1,12 @@
 //! Looks up packages: whether and how they use a GPU.
 
 use cudock_base::{UsageError, suggest};
-use cudock_facts::Facts;
-use cudock_facts::lookup::{NamedCuda, PackageUse};
-use cudock_facts::tables::{GpuPackage, GpuUse};
 
-use crate::result::{LookupResult, Sheet};
-use crate::rows::{CpuPackageRow, PackageRow};
+use crate::Facts;
+use crate::lookup::{NamedCuda, PackageUse};
+use crate::sheets::result::{LookupResult, Sheet};
+use crate::sheets::rows::{CpuPackageRow, PackageRow};
+use crate::tables::{GpuPackage, GpuUse};
 
 const TABLES: [&str; 1] = ["packages"];
 

@@ -1,8 +1,7 @@
 //! Workflow annotations, which GitHub Actions shows in the run and beside the changed lines of a pull request.
 
-use cudock_facts::finding::Severity;
-
 use super::{ReportedFinding, ReportedLocation};
+use crate::finding::Severity;
 
 pub(crate) fn annotations(findings: &[ReportedFinding]) -> String {
     findings.iter().map(annotation).collect::<Vec<_>>().join(
@@ -53,8 +52,8 @@ fn escaped_property(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::finding::{Finding, TextRegion};
     use cudock_base::LineIndex;
-    use cudock_facts::finding::{Finding, TextRegion};
 
     use super::*;
 

@@ -4,9 +4,10 @@ mod github;
 mod gitlab;
 mod sarif;
 
-use cudock_facts::Facts;
-use cudock_facts::finding::{FileLocation, Finding};
 use serde_json::Value;
+
+use crate::Facts;
+use crate::finding::{FileLocation, Finding};
 
 /// The formats of findings that other services define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use cudock_base::UsageError;
-use cudock_facts::Facts;
-use cudock_facts::lookup::{ImageTag, TagVerdict};
-use cudock_facts::tables::{ImageRequirement, TagStatus, Tags};
 
-use crate::result::{LookupResult, Sheet, enum_name, joined};
-use crate::rows::ImageRow;
+use crate::Facts;
+use crate::lookup::{ImageTag, TagVerdict};
+use crate::sheets::result::{LookupResult, Sheet, enum_name, joined};
+use crate::sheets::rows::ImageRow;
+use crate::tables::{ImageRequirement, TagStatus, Tags};
 
 const TABLES: [&str; 1] = ["images"];
 

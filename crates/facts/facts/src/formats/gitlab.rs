@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use cudock_base::Digest;
-use cudock_facts::finding::Severity;
 use serde_json::{Value, json};
 
 use super::ReportedFinding;
+use crate::finding::Severity;
 
 pub(crate) fn report(findings: &[ReportedFinding]) -> Value {
     // GitLab drops all but one issue of a fingerprint.

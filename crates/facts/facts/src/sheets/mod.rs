@@ -18,10 +18,9 @@ pub use image::image;
 pub use package::package;
 pub use result::{List, LookupResult, Sheet, View};
 
-use cudock_facts::Facts;
-use cudock_facts::version::Date;
-
 use self::result::cells;
+use crate::Facts;
+use crate::version::Date;
 
 pub fn tables(facts: &Facts, today: Date) -> LookupResult {
     let tables = facts.tables();

@@ -7,7 +7,7 @@ use cudock_fatbin::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library};
 use cudock_image::LayerLimits;
 use cudock_image::write::{Bundle, WriteError};
 
-use crate::SlimImageError;
+use crate::slim::SlimImageError;
 
 /// The paths of unused libraries by the digest of the layer that they may be in. A layer of several images loses only what none of
 /// them uses.

@@ -1,12 +1,12 @@
 //! The price of a size in every region.
 
 use cudock_base::{UsageError, Usd};
-use cudock_facts::Facts;
-use cudock_facts::tables::{PriceRow, Size};
 
 use super::size::{TABLES, prices_of};
-use crate::result::{LookupResult, or_dash, value};
-use crate::rows::SizePriceRow;
+use crate::Facts;
+use crate::sheets::result::{LookupResult, or_dash, value};
+use crate::sheets::rows::SizePriceRow;
+use crate::tables::{PriceRow, Size};
 
 /// Prices of a GPU are shown to a hundredth of a cent.
 const STEP: u128 = 100_000;

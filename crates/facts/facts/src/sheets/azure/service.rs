@@ -1,11 +1,11 @@
 //! Looks up Azure services.
 
 use cudock_base::UsageError;
-use cudock_facts::Facts;
-use cudock_facts::tables::{Profile, ServiceGpu};
 
-use crate::result::{LookupResult, Sheet, by_id, cells, enum_name, joined};
-use crate::rows::ServiceRow;
+use crate::Facts;
+use crate::sheets::result::{LookupResult, Sheet, by_id, cells, enum_name, joined};
+use crate::sheets::rows::ServiceRow;
+use crate::tables::{Profile, ServiceGpu};
 
 const TABLES: [&str; 1] = ["azure_services"];
 
