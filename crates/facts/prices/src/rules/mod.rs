@@ -210,5 +210,4 @@ fn looks_like_gpu(name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "rules_tests.rs"]
 mod tests;

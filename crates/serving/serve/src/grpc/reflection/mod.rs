@@ -20,7 +20,7 @@ pub(crate) const SERVICES: [&str; 2] =
 
 /// The descriptors of all services, compiled by `reflection/make`.
 static FILES: LazyLock<Vec<ProtoFile>> = LazyLock::new(|| {
-    let set = FileDescriptors::decode(&include_bytes!("reflection/descriptors.bin")[..]).unwrap_or_default();
+    let set = FileDescriptors::decode(&include_bytes!("descriptors.bin")[..]).unwrap_or_default();
     set.file.into_iter().map(ProtoFile::read).collect()
 });
 

@@ -225,5 +225,4 @@ pub(crate) fn read_config(file: &Path) -> Result<Option<String>, Error> {
 }
 
 #[cfg(test)]
-#[path = "credentials_tests.rs"]
 mod tests;

@@ -152,5 +152,4 @@ fn numbers(version: &str) -> Vec<u32> {
 }
 
 #[cfg(test)]
-#[path = "find_tests.rs"]
 mod tests;

@@ -216,5 +216,4 @@ fn check_component(part: &str) -> Result<(), &'static str> {
 }
 
 #[cfg(test)]
-#[path = "reference_tests.rs"]
 mod tests;

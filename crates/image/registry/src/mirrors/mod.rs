@@ -214,5 +214,4 @@ fn drop_ins(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-#[path = "mirrors_tests.rs"]
 mod tests;

@@ -163,5 +163,4 @@ impl LoaderSearch {
 }
 
 #[cfg(test)]
-#[path = "cuda_tests.rs"]
 mod tests;

@@ -229,5 +229,4 @@ fn cells_of(row: &PriceRow<'_>, table: &Prices) -> PriceCells {
 }
 
 #[cfg(test)]
-#[path = "table_tests.rs"]
 mod tests;

@@ -20,16 +20,16 @@ const SVG: &str = "image/svg+xml";
 
 /// Path, content type and bytes of each file of the page.
 const ASSETS: [(&str, &str, &str); 10] = [
-    ("/", HTML, include_str!("page/index.html")),
-    ("/assets/style.css", CSS, include_str!("page/style.css")),
-    ("/assets/icon.svg", SVG, include_str!("page/icon.svg")),
-    ("/assets/script.js", SCRIPT, include_str!("page/script.js")),
-    ("/assets/figures.js", SCRIPT, include_str!("page/figures.js")),
-    ("/assets/charts.js", SCRIPT, include_str!("page/charts.js")),
-    ("/assets/signature.js", SCRIPT, include_str!("page/signature.js")),
-    ("/assets/drawing.js", SCRIPT, include_str!("page/drawing.js")),
-    ("/assets/pad.js", SCRIPT, include_str!("page/pad.js")),
-    ("/assets/attempt.js", SCRIPT, include_str!("page/attempt.js")),
+    ("/", HTML, include_str!("index.html")),
+    ("/assets/style.css", CSS, include_str!("style.css")),
+    ("/assets/icon.svg", SVG, include_str!("icon.svg")),
+    ("/assets/script.js", SCRIPT, include_str!("script.js")),
+    ("/assets/figures.js", SCRIPT, include_str!("figures.js")),
+    ("/assets/charts.js", SCRIPT, include_str!("charts.js")),
+    ("/assets/signature.js", SCRIPT, include_str!("signature.js")),
+    ("/assets/drawing.js", SCRIPT, include_str!("drawing.js")),
+    ("/assets/pad.js", SCRIPT, include_str!("pad.js")),
+    ("/assets/attempt.js", SCRIPT, include_str!("attempt.js")),
 ];
 
 /// Content type and bytes of a file of the page, by request path without query.
