@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use cudock_gateway::rows::{RequestRows, RowFormat, join};
+use cudock_gateway::batching::rows::{RequestRows, RowFormat, join};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 

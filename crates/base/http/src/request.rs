@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cudock_base::{Secret, percent};
+use cudock_base::Secret;
+use cudock_base::text::percent;
 use serde::Serialize;
 use ureq::http::Method;
 

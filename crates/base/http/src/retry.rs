@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::progress::Progress;
+use crate::transfer::progress::Progress;
 
 /// How often and after which delay a failed request is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub fn sleep_unless(canceled: &AtomicBool, time: Duration) -> bool {
 mod tests {
     use super::*;
     use crate::error::{HttpError, HttpErrorKind};
-    use crate::progress::NoProgress;
+    use crate::transfer::progress::NoProgress;
 
     const POLICY: RetryPolicy = RetryPolicy {
         max_retries: 5,

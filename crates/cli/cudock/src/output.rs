@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use cudock_base::table::TextTable;
+use cudock_base::text::table::TextTable;
 use cudock_facts::formats::{ReportedFinding, ServiceFormat};
 use cudock_facts::version::Date;
 use cudock_facts::{Facts, STALE_AFTER_DAYS};

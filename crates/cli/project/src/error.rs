@@ -70,5 +70,5 @@ impl ProjectError {
 fn nearest(message: &str) -> Option<String> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| message.starts_with("unknown"))?;
-    cudock_base::suggest::closest(unknown, quoted).map(str::to_owned)
+    cudock_base::text::suggest::closest(unknown, quoted).map(str::to_owned)
 }

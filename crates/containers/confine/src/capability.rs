@@ -90,7 +90,8 @@ impl Capability {
             return Err(ConfineError::UnknownCapability { name: shown, suggestion: None });
         }
         let full_name = format!("CAP_{wanted}");
-        let suggestion = cudock_base::suggest::closest(&full_name, Self::ALL.iter().map(|one| one.name()));
+        let suggestion =
+            cudock_base::text::suggest::closest(&full_name, Self::ALL.iter().map(|one| one.name()));
         Err(ConfineError::UnknownCapability { name: shown, suggestion })
     }
 }

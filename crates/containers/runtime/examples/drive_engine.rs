@@ -8,11 +8,11 @@ use std::env;
 use std::fs;
 
 use cudock_base::Report as _;
-use cudock_runtime::copy::{CopyRequest, Direction};
+use cudock_runtime::container::exec::ExecRequest;
+use cudock_runtime::container::plan::Private;
 use cudock_runtime::engine::external::{find, find_with_image};
 use cudock_runtime::engine::{LogRequest, RunImage, RunRequest};
-use cudock_runtime::exec::ExecRequest;
-use cudock_runtime::plan::Private;
+use cudock_runtime::files::copy::{CopyRequest, Direction};
 use serde_json::{Value, json};
 
 fn main() {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
 use crate::cloud::Cloud;
-use crate::groups;
-use crate::target::{SUBSCRIPTION, Target};
+use crate::resources::groups;
+use crate::resources::target::{SUBSCRIPTION, Target};
+use crate::wire::answer::Answer;
 
 /// Sizes with vCPUs, GPUs and family.
 const SIZES: [(&str, u64, u64, &str); 10] = [

@@ -5,20 +5,20 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::activity::LogEntry;
-use crate::answer::Answer;
-use crate::batch::BatchData;
-use crate::deployments::TemplateRuns;
-use crate::machine_learning::ClusterNode;
-use crate::operation::Operation;
 use crate::random::Random;
-use crate::resource::Resource;
+use crate::resources::operation::Operation;
+use crate::resources::resource::Resource;
+use crate::resources::target::{Target, is_within};
+use crate::services::activity::LogEntry;
+use crate::services::batch::BatchData;
+use crate::services::machine_learning::ClusterNode;
+use crate::services::storage::Storage;
+use crate::services::terminal::TerminalRequest;
 use crate::settings::CloudSettings;
-use crate::sign_in::Token;
-use crate::storage::Storage;
-use crate::target::{Target, is_within};
-use crate::terminal::TerminalRequest;
+use crate::templates::deployments::TemplateRuns;
 use crate::time::Seconds;
+use crate::wire::answer::Answer;
+use crate::wire::sign_in::Token;
 
 type Timer = Box<dyn FnOnce(&mut Cloud) + Send>;
 
@@ -224,7 +224,7 @@ impl Cloud {
         }
         let known = self.find(&target.key).and_then(Resource::principal).map(str::to_owned);
         body["identity"]["principalId"] = json!(known.unwrap_or_else(|| self.random.uuid()));
-        body["identity"]["tenantId"] = json!(crate::sign_in::TENANT);
+        body["identity"]["tenantId"] = json!(crate::wire::sign_in::TENANT);
     }
 
     /// Changes a resource that exists.
@@ -277,7 +277,7 @@ impl Cloud {
             .rsplit_once("/providers/")
             .map_or(target.id.as_str(), |(scope, _)| &target.id[scope.len() + "/providers/".len()..]);
         match &target.group {
-            Some(group) if target.kind == crate::target::GROUP_KIND => Answer::error(
+            Some(group) if target.kind == crate::resources::target::GROUP_KIND => Answer::error(
                 404,
                 "ResourceGroupNotFound",
                 format!("Resource group '{group}' could not be found."),

@@ -16,41 +16,20 @@
     reason = "callers are tests, which fail by panicking"
 )]
 
-mod activity;
-mod answer;
-mod authorization;
-mod batch;
 mod catalog;
 mod cloud;
-mod compute;
-mod container_apps;
-mod container_instances;
-mod cost;
-mod delete;
-mod deployments;
-mod expression;
-mod graph;
-mod groups;
-mod logic;
-mod machine_learning;
-mod operation;
-mod provider;
 mod random;
-mod resource;
-mod route;
+mod resources;
 mod schedule;
-mod server;
+mod services;
 mod settings;
-mod sign_in;
 mod stand_in;
-mod storage;
-mod target;
-mod template;
-mod terminal;
+mod templates;
 mod time;
+mod wire;
 
+pub use resources::target::SUBSCRIPTION;
 pub use schedule::{Fault, Schedule};
 pub use settings::CloudSettings;
-pub use sign_in::{CLIENT_ID, TENANT};
 pub use stand_in::{ClientRun, StandIn};
-pub use target::SUBSCRIPTION;
+pub use wire::sign_in::{CLIENT_ID, TENANT};

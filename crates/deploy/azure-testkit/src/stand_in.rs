@@ -15,16 +15,16 @@ use rustix::process::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::batch::BATCH_SUFFIX;
 use crate::cloud::Cloud;
-use crate::groups::SHARED_BATCH;
-use crate::route::{BATCH, RUN_HISTORY};
+use crate::resources::groups::SHARED_BATCH;
+use crate::resources::target::SUBSCRIPTION;
 use crate::schedule::Schedule;
-use crate::server::{Shared, Wire, listen, tls_config};
+use crate::services::batch::BATCH_SUFFIX;
+use crate::services::terminal::make_container;
 use crate::settings::CloudSettings;
-use crate::sign_in::{CLIENT_ID, TENANT};
-use crate::target::SUBSCRIPTION;
-use crate::terminal::make_container;
+use crate::wire::route::{BATCH, RUN_HISTORY};
+use crate::wire::server::{Shared, Wire, listen, tls_config};
+use crate::wire::sign_in::{CLIENT_ID, TENANT};
 
 /// Azure on loopback. It is gone when dropped.
 #[derive(Debug)]

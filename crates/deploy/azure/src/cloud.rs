@@ -1,6 +1,7 @@
 //! Azure's clouds: where their APIs are, and for which audience a token must be.
 
-use cudock_base::{Environment, ErrorKind, Report, percent};
+use cudock_base::text::percent;
+use cudock_base::{Environment, ErrorKind, Report};
 use cudock_http::Uri;
 
 use crate::call::{Call, Plane};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cudock_azure::{ExportError, Phase, TranslationError};
-use cudock_base::format::duration;
+use cudock_base::text::format::duration;
 use cudock_base::{ErrorKind, FileError, Report, UsageError, did_you_mean};
 use cudock_workload::WorkloadError;
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use cudock_azure::{ExistingResources, Target};
-use cudock_base::suggest::nearest;
+use cudock_base::text::suggest::nearest;
 use cudock_base::{UsageError, Usd, did_you_mean};
 use cudock_project::{ByteSize, DeployTarget, Manifest, TimeSpan};
 

@@ -7,63 +7,47 @@
 //! Three clocks are kept apart: that of the cloud decides about expiry and bills, a monotonic one limits phases, and that
 //! of this machine is trusted for nothing.
 
-mod account;
-mod allowed;
 mod args;
-mod attached;
-mod billing;
-mod choices;
 mod clock;
 mod cloud;
 mod cost;
-mod down;
+mod create;
+mod delete;
 mod error;
-mod exec;
-mod existing;
 mod export;
 mod flags;
-mod gc;
 mod ids;
-mod image;
 mod journal;
-mod logs;
 mod names;
 mod observe;
-mod placements;
-mod preflight;
-mod requester;
-mod resume;
-mod run;
 mod session;
 mod sweep;
 pub mod text;
-mod verify;
-mod wait;
 
 pub use args::{CostArgs, DeployArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
-pub use attached::{DeployOutput, Ended};
-pub use billing::BilledTime;
 pub use clock::{Clock, SystemClock};
 pub use cloud::{ApiError, ApiErrorReason, ApiReply, CloudApi};
+pub use cost::billing::BilledTime;
 pub use cost::{Alternative, CostQuery, CostReport, DeploymentCost, PhaseCost, WorkloadCost, cost};
+pub use create::attached::{DeployOutput, Ended};
+pub use create::existing::read_existing;
+pub use create::placements::{DeployRequest, DeploySource, plan_deployments};
+pub use create::preflight::{Preflight, preflight};
+pub use create::requester::{Owner, Requester};
+pub use create::resume::Resumed;
+pub use create::run::{Deployer, PlannedDeployment, find_deployment};
+pub use create::wait::{PhaseLimits, PhaseProgress};
+pub use delete::gc::{GcReport, GcScope, Leftover};
 pub use error::DeployError;
-pub use exec::{exec, exec_on_terminal};
-pub use existing::read_existing;
 pub use export::write_export;
 pub use flags::DeployFlags;
-pub use gc::{GcReport, GcScope, Leftover};
 pub use journal::{
     DeploymentRecord, Journal, JournalError, NewDeployment, PhaseRecord, RunLock, StepRecord, StepRole,
     StepState, journal_directory,
 };
-pub use logs::print_logs;
+pub use observe::exec::{exec, exec_on_terminal};
+pub use observe::logs::print_logs;
+pub use observe::verify::{DeviceVerdict, VerifyReport, verify};
 pub use observe::{DeploymentName, DeploymentSummary, ps};
-pub use placements::{DeployRequest, DeploySource, plan_deployments};
-pub use preflight::{Preflight, preflight};
-pub use requester::{Owner, Requester};
-pub use resume::Resumed;
-pub use run::{Deployer, PlannedDeployment, find_deployment};
 pub use session::{Session, existing_journal};
 pub use sweep::{SweepDeployFlags, SweepMachine, SweepRun, plan_sweep};
-pub use verify::{DeviceVerdict, VerifyReport, verify};
-pub use wait::{PhaseLimits, PhaseProgress};

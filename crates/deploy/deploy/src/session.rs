@@ -13,11 +13,11 @@ use cudock_http::Method;
 use cudock_sweep::local::watch_interrupts;
 
 use crate::clock::SystemClock;
+use crate::create::requester::{Owner, Requester};
+use crate::create::run::Deployer;
+use crate::create::wait::{PhaseLimits, PhaseProgress};
 use crate::error::DeployError;
 use crate::journal::{Journal, journal_directory};
-use crate::requester::{Owner, Requester};
-use crate::run::Deployer;
-use crate::wait::{PhaseLimits, PhaseProgress};
 
 /// Who uses the cloud, and where it is written down.
 pub struct Session {

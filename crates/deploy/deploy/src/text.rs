@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use cudock_azure::{Outputs, Step};
 use cudock_base::Usd;
-use cudock_base::format::{age, count, duration};
-use cudock_base::table::{Align, TextTable};
-use cudock_plan::format::{dollars, hourly};
+use cudock_base::text::format::{age, count, duration};
+use cudock_base::text::table::{Align, TextTable};
+use cudock_plan::report::format::{dollars, hourly};
 
 use crate::cost::{CostReport, DeploymentCost};
-use crate::gc::GcReport;
+use crate::create::run::PlannedDeployment;
+use crate::create::wait::PhaseProgress;
+use crate::delete::gc::GcReport;
 use crate::journal::DeploymentRecord;
 use crate::names::{phase_activity, target_title};
 use crate::observe::DeploymentSummary;
-use crate::run::PlannedDeployment;
-use crate::verify::{DeviceVerdict, VerifyReport};
-use crate::wait::PhaseProgress;
+use crate::observe::verify::{DeviceVerdict, VerifyReport};
 
 /// Progress in one line: "pulling image, 3 min 10 s, billed $0.04".
 pub fn progress(progress: &PhaseProgress<'_>) -> String {

@@ -4,13 +4,13 @@ use cudock_facts::Facts;
 use cudock_facts::tables::{Billing, BoundKey, SizeDriver, StartTimes};
 use cudock_facts::version::Date;
 
-use crate::availability::RegionStatus;
 use crate::catalog::Catalog;
+use crate::catalog::availability::RegionStatus;
+use crate::catalog::machine::MachineType;
+use crate::catalog::offer::{RegionId, SizeId};
+use crate::catalog::service::ServiceKind;
 use crate::cost::region::RegionCostCache;
 use crate::cost::storage::DataStore;
-use crate::machine::MachineType;
-use crate::offer::{RegionId, SizeId};
-use crate::service::ServiceKind;
 use crate::verdict::{SizeVerdict, Verdicts};
 use crate::workload::{Access, Work, Workload};
 
@@ -86,7 +86,7 @@ impl<'a> PlanContext<'a> {
             region_costs: RegionCostCache::new(catalog, facts, workload),
             store,
             weights_store: weights.flatten(),
-            measured_gflops: row.and_then(|row| row.fp16_tflops).map(crate::machine::gflops),
+            measured_gflops: row.and_then(|row| row.fp16_tflops).map(crate::catalog::machine::gflops),
             terms: ServiceKind::ALL.map(|kind| Terms::of(facts, kind)).to_vec(),
             allowed: allowed.collect(),
         }

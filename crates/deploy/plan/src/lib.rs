@@ -41,55 +41,36 @@
 //! assert!(plan.rejected().iter().all(|rejection| !rejection.reason.is_empty()));
 //! ```
 
-mod availability;
 mod catalog;
 mod chart;
 pub mod codes;
-pub mod compare;
 mod context;
 mod cost;
-mod csv;
 mod curve;
-mod describe;
-mod evaluate;
 mod feasible;
-pub mod format;
-mod listing;
-mod machine;
-mod offer;
-mod placement;
 mod plan;
-mod rank;
 mod ratio;
-mod reject;
-mod relax;
-mod report;
-mod scan;
-mod segments;
-mod service;
-mod size_report;
-mod table;
+pub mod report;
 #[cfg(test)]
 mod testing;
 mod verdict;
 mod workload;
-mod workload_text;
 
-pub use availability::Proof;
 pub use catalog::Catalog;
+pub use catalog::availability::Proof;
+pub use catalog::offer::{Offer, RegionId, SizeId, SourceId};
+pub use catalog::service::ServiceKind;
 pub use chart::{Chart, Series};
-pub use csv::csv;
+pub use curve::scan::{Breakpoint, CostLine, Scan};
 pub use curve::{CostCurve, PerMille};
-pub use listing::{DEPLOYABLE, Listed};
-pub use offer::{Offer, RegionId, SizeId, SourceId};
-pub use placement::{Cost, Part, PartKind, Placement, Rejection, Times};
+pub use plan::placement::{Cost, Part, PartKind, Placement, Rejection, Times};
+pub use plan::rank::{Choices, Ranked};
+pub use plan::relax::{Relaxation, Relaxed};
 pub use plan::{Plan, RuleLine, plan};
-pub use rank::{Choices, Ranked};
-pub use relax::{Relaxation, Relaxed};
+pub use report::csv::csv;
+pub use report::listing::{DEPLOYABLE, Listed};
+pub use report::size_report::{SizeReport, shared_rules};
 pub use report::{PlacementReport, WorkloadReport};
-pub use scan::{Breakpoint, CostLine, Scan};
-pub use service::ServiceKind;
-pub use size_report::{SizeReport, shared_rules};
 pub use verdict::{SizeVerdict, Verdicts};
 pub use workload::{
     Access, Assumption, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, ImageLayer, LayerCompression,

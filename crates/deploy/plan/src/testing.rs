@@ -7,10 +7,10 @@ use cudock_facts::Facts;
 use cudock_facts::version::Date;
 
 use crate::catalog::Catalog;
+use crate::catalog::offer::Offer;
+use crate::catalog::service::ServiceKind;
 use crate::context::{Case, PlanContext, ReadMode};
 use crate::cost::{self, Unfit, Usage};
-use crate::offer::Offer;
-use crate::service::ServiceKind;
 use crate::verdict::Verdicts;
 use crate::workload::{
     Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Priority, Spot, Start, Work,

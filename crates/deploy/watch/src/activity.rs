@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use cudock_base::{Usd, format};
+use cudock_base::Usd;
+use cudock_base::text::format;
 
 /// Samples further apart than this many intervals are not one period: the machine may have worked between them.
 const MAX_GAP: u32 = 3;

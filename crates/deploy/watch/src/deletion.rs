@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cudock_azure::{Call, Plane, group_name, reaper_run_path};
-use cudock_base::percent;
+use cudock_base::text::percent;
 use cudock_http::Method;
 
 /// A role takes up to ten minutes to take effect, so that refusals are retried for longer than that.

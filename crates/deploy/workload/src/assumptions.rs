@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(all.fill.shown, format!("{} %", all.fill.value));
         assert_eq!(all.rate.shown, format!("{} all day", all.rate.value.0));
         assert_eq!(all.evictions.shown, format!("{} per hour", all.evictions.value));
-        assert_eq!(all.image_size.shown, cudock_base::format::fixed_bytes(all.image_size.value.0));
+        assert_eq!(all.image_size.shown, cudock_base::text::format::fixed_bytes(all.image_size.value.0));
         assert_eq!(
             all.unpacked_factor.note,
             format!("assumed: {} times the compressed size", all.unpacked_factor.value)

@@ -1,8 +1,8 @@
 //! How much memory each GPU must have.
 
 use cudock_base::UsageError;
-use cudock_base::format::fixed_bytes;
 use cudock_base::text::error_chain;
+use cudock_base::text::format::fixed_bytes;
 use cudock_model::{EstimateOptions, Model, ModelError, NumberFormat, estimate};
 use cudock_project::ByteSize;
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use cudock_base::{UsageError, suggest};
+use cudock_base::UsageError;
+use cudock_base::text::suggest;
 use cudock_facts::lookup::NameMatch;
 use cudock_plan::ServiceKind;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_base::format::fixed_bytes;
+use cudock_base::text::format::fixed_bytes;
 use cudock_model::Model;
 use cudock_plan::{Image, Start};
 use cudock_project::{ByteSize, TimeSpan};

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::check::{self, Violation};
 use crate::store::Facts;
 use crate::tables::{self, Prices, TableFile, for_each_table};
-use cudock_base::{ErrorKind, Excerpt, LineIndex, Report, did_you_mean, files, suggest};
+use cudock_base::text::suggest;
+use cudock_base::{ErrorKind, Excerpt, LineIndex, Report, did_you_mean, files};
 
 /// The size limit for a file; the embedded tables together are a tenth of it.
 const MAX_BYTES: u64 = 16 << 20;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use cudock_base::percent;
+use cudock_base::text::percent;
 use cudock_http::Uri;
 use cudock_http::url::{has_user, is_loopback, is_same_origin};
 

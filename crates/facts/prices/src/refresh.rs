@@ -18,8 +18,8 @@ use crate::error::PricesError;
 use crate::fetch::{Connection, ListSize, PageError, PriceService};
 use crate::files;
 use crate::journal::{Journal, Run};
+use crate::meters::file;
 use crate::meters::{MeterCollector, SERVICES};
-use crate::meters_file;
 use crate::query;
 use crate::region::{RegionCollector, RegionPrices};
 use crate::report::{RefreshReport, Written, report};
@@ -209,7 +209,7 @@ fn write(directory: &Path, run: &Run, facts: &Facts, today: Date) -> Result<Writ
         }
     }
     if run.sizes.is_empty() {
-        written.meters = Some(meters_file::write(directory, run, &embedded)?);
+        written.meters = Some(file::write(directory, run, &embedded)?);
     }
     Ok(written)
 }

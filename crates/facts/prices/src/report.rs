@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::journal::Run;
-use crate::meters_file::MeterChanges;
+use crate::meters::file::MeterChanges;
 use crate::refresh::RefreshRequest;
 use crate::region::RegionPrices;
 use crate::rules::SkipReason;

@@ -1,6 +1,7 @@
 //! Targets of Azure sizes: GPU, processor and the driver that the service installs.
 
-use cudock_base::{Arch, suggest};
+use cudock_base::Arch;
+use cudock_base::text::suggest;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::lookup::NameMatch;

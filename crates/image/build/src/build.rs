@@ -18,14 +18,14 @@ use cudock_trust::attach_documents;
 
 use crate::config::{ConfigInput, SERVE_PORT, USER, architectures, config, group_name};
 use crate::error::BuildError;
-use crate::file::FileOrigin;
+use crate::files::file::FileOrigin;
+use crate::files::own::{self, Entry};
+use crate::files::rules::{GPU_CODE, RuleSet};
 use crate::layers::{LayerJob, WrittenLayer, group};
-use crate::own::{self, Entry};
 use crate::plan::{ImagePlan, InputPackage, PlanInput};
 use crate::report::{
     AttachedDocument, BuildReport, ImageReport, LayerReport, final_sizes, omitted, size_tree,
 };
-use crate::rules::{GPU_CODE, RuleSet};
 use crate::unpack::{PackageKind, unpack};
 use crate::{check, unpack as unpacking};
 
@@ -286,7 +286,7 @@ impl Assembler<'_> {
 
     /// The name of ONNX Runtime's library, where cudock serves with it.
     fn runtime(&self) -> Option<&str> {
-        let mut names = self.plan.files.values().map(crate::file::ImageFile::name);
+        let mut names = self.plan.files.values().map(crate::files::file::ImageFile::name);
         names.find(|name| name.starts_with("libonnxruntime.so")).filter(|_| self.entry.serves)
     }
 

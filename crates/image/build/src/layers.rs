@@ -14,7 +14,7 @@ use cudock_lock::LayerGroup;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BuildError;
-use crate::file::{FileSource, ImageFile, ImageFileKind};
+use crate::files::file::{FileSource, ImageFile, ImageFileKind};
 use crate::plan::ImagePlan;
 
 /// A group of more bytes is cut.

@@ -8,26 +8,22 @@ mod build;
 mod check;
 mod config;
 mod dockerfile;
-mod empty_library;
 mod error;
-mod file;
+mod files;
 mod layers;
-mod own;
 mod plan;
 mod report;
-mod rules;
 pub mod slim;
-mod system;
 pub mod text;
 pub mod unpack;
 
 pub use build::{BuildRequest, Built, build, published_ports};
 pub use dockerfile::{Builder, BuiltArchive, DockerfileRequest, build_dockerfile};
 pub use error::BuildError;
-pub use file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
+pub use files::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
+pub use files::rules::{RULES, Rule, RuleSet};
 pub use layers::{LayerJob, LayerPlan, WrittenLayer, group};
 pub use plan::{ImagePlan, InputPackage, OmittedFile, PlanInput};
 pub use report::{
     AttachedDocument, BuildReport, CheckedTarget, ImageReport, LayerReport, OmittedTotal, SizeNode,
 };
-pub use rules::{RULES, Rule, RuleSet};

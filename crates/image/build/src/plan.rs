@@ -8,11 +8,11 @@ use cudock_facts::Facts;
 use cudock_fatbin::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library, is_library};
 use cudock_lock::LayerGroup;
 
-use crate::empty_library::empty_library;
 use crate::error::BuildError;
-use crate::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
-use crate::rules::{RuleSet, UNUSABLE_PROVIDERS, UNUSED_LIBRARIES, UNUSED_LINKS};
-use crate::system;
+use crate::files::empty_library::empty_library;
+use crate::files::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
+use crate::files::rules::{RuleSet, UNUSABLE_PROVIDERS, UNUSED_LIBRARIES, UNUSED_LINKS};
+use crate::files::system;
 use crate::unpack::{PackageKind, PackedEntry, PackedKind, Scheme, UnpackedPackage};
 
 /// Directories of old that are links to those below `/usr`.

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::config::group_name;
-use crate::file::ImageFileKind;
+use crate::files::file::ImageFileKind;
+use crate::files::rules::{GPU_CODE, RULES};
 use crate::layers::WrittenLayer;
 use crate::plan::ImagePlan;
-use crate::rules::{GPU_CODE, RULES};
 
 /// The report of `cudock build`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -137,7 +137,7 @@ pub(crate) fn size_tree(plan: &ImagePlan, sizes: &BTreeMap<String, u64>) -> Vec<
         let Some(bytes) = sizes.get(&file.path) else { continue };
         let mut reason = plan.reasons.get(&file.path).cloned().unwrap_or_default();
         if *bytes < file.size() {
-            let saved = cudock_base::format::bytes(file.size() - bytes);
+            let saved = cudock_base::text::format::bytes(file.size() - bytes);
             let note = format!("{saved} of code for other cards removed");
             reason = if reason.is_empty() { note } else { format!("{reason}; {note}") };
         }

@@ -1,7 +1,7 @@
 //! The report as text: the answer first, then what decides it.
 
-use cudock_base::format::{count, fixed_bytes};
-use cudock_base::table::{Align, TextTable};
+use cudock_base::text::format::{count, fixed_bytes};
+use cudock_base::text::table::{Align, TextTable};
 
 use crate::report::{BuildReport, ImageReport, SizeNode};
 

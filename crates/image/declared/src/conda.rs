@@ -7,9 +7,9 @@ use cudock_yaml::{Data, ErrorKind, MapEntry, Node};
 use pep440_rs::Version;
 
 use super::pip;
-use super::requirement::normalize;
-use super::requirements::{is_option, read_requirement};
 use super::{CudaPackage, Declared, DeclaredPackage, Manager, PositionedError, excerpt, system, tag};
+use crate::pip::requirement::normalize;
+use crate::pip::requirements::{is_option, read_requirement};
 
 pub(super) fn read(text: &str, arch: Arch) -> Result<Declared, PositionedError> {
     let expected_map = || PositionedError::new(1, 1, "expected a map with `dependencies`");

@@ -8,18 +8,14 @@ mod compile;
 mod conda;
 mod dockerfile;
 mod files;
-mod marker;
+mod lock_files;
 mod pip;
-mod poetry_lock;
 mod pyproject;
-mod requirement;
-mod requirements;
 mod select;
 mod sources;
 mod system;
 mod tag;
 mod toml_tree;
-mod uv_lock;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +81,7 @@ impl FileKind {
         if word.eq_ignore_ascii_case("from") || word.eq_ignore_ascii_case("arg") {
             return Some(Self::Dockerfile);
         }
-        let pinned = |line: &str| line.contains("==") && requirement::parse(line).is_ok();
+        let pinned = |line: &str| line.contains("==") && pip::requirement::parse(line).is_ok();
         let option = ["-r ", "-c ", "-e ", "-i ", "-f ", "--index-url", "--extra-index-url", "--find-links"];
         (pinned(first) || option.iter().any(|option| first.starts_with(option))).then_some(Self::Requirements)
     }
@@ -243,11 +239,13 @@ pub fn read_with_files(
     let text = without_mark;
     let included = Cell::new(0);
     let declared = match kind {
-        FileKind::Requirements => {
-            requirements::read(text, arch, requirements::IncludeContext::new(path, files, &included))
-        }
+        FileKind::Requirements => pip::requirements::read(
+            text,
+            arch,
+            pip::requirements::IncludeContext::new(path, files, &included),
+        ),
         FileKind::Pyproject => pyproject::read(text, arch),
-        FileKind::UvLock => uv_lock::read(text, arch, None),
+        FileKind::UvLock => lock_files::uv::read(text, arch, None),
         FileKind::CondaEnvironment => conda::read(text, arch),
         FileKind::Dockerfile => dockerfile::read(text, arch, files),
     };

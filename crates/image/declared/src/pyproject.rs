@@ -8,9 +8,12 @@ use pep440_rs::{Version, VersionSpecifiers};
 use toml::de::DeTable;
 
 use super::pip::Indexes;
-use super::requirement::{Context, declare, exact_and_range, index_tag, normalize, parse, tag_of_version};
 use super::toml_tree::{self, Lines, Value, has_any, is_true, list, table, text, texts};
-use super::{Declared, DeclaredPackage, PositionedError, excerpt, marker, tag};
+use crate::pip::marker;
+use crate::pip::requirement::{
+    Context, declare, exact_and_range, index_tag, normalize, parse, tag_of_version,
+};
+use crate::{Declared, DeclaredPackage, PositionedError, excerpt, tag};
 
 pub(super) fn read(input: &str, arch: Arch) -> Result<Declared, PositionedError> {
     let lines = Lines::new(input);

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::PositionedError;
-use super::requirement::RequirementError;
+use crate::pip::requirement::RequirementError;
 
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use cudock_base::format;
+use cudock_base::text::format;
 use schemars::JsonSchema;
 use serde::Serialize;
 

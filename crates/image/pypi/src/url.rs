@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use cudock_base::{Secret, percent};
+use cudock_base::Secret;
+use cudock_base::text::percent;
 use cudock_http::{Uri, basic_authorization, url};
 
 /// An `http` or `https` URL whose user and password are kept apart. It prints without its query, which may be signed.

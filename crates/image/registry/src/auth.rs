@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use cudock_base::{Secret, lock, percent};
+use cudock_base::text::percent;
+use cudock_base::{Secret, lock};
 use cudock_http::url::{self, is_loopback};
 use cudock_http::{
     Client, HttpError, HttpErrorKind, Method, Request, Response, basic_authorization, bearer_authorization,

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cudock_base::{Environment, FileError, files, percent};
+use cudock_base::text::percent;
+use cudock_base::{Environment, FileError, files};
 use cudock_http::{Client, Method, NoProgress, Progress, Request, Response, describe_read_error};
 
 use crate::env::DOCKER_HOST;

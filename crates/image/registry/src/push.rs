@@ -5,7 +5,8 @@
 
 use std::io::{Read, Seek};
 
-use cudock_base::{Digest, Secret, percent};
+use cudock_base::text::percent;
+use cudock_base::{Digest, Secret};
 use cudock_http::{
     ContentRange, HttpError, HttpErrorKind, Response, Retry, Retryable, Upload, UploadError, UploadSession,
     UploadTarget,

@@ -197,6 +197,6 @@ pub fn verify(
 /// What was skipped, in a few words.
 pub(crate) fn skipped_text(skipped: &[SkippedReferrer]) -> Option<String> {
     let first = skipped.first()?;
-    let what = cudock_base::format::count(skipped.len(), "referrer");
+    let what = cudock_base::text::format::count(skipped.len(), "referrer");
     Some(format!("{what} could not be read; the first is {}: {}", first.referrer, first.reason))
 }

@@ -122,5 +122,5 @@ pub(crate) fn wheel_purl(wheel: &LockedWheel) -> String {
 }
 
 fn encode(text: &str) -> String {
-    cudock_base::percent::encode(text)
+    cudock_base::text::percent::encode(text)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cudock_base::suggest;
+use cudock_base::text::suggest;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_project::{Lint, ManifestText, ProjectError};

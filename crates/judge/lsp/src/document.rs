@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cudock_base::percent;
+use cudock_base::text::percent;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use lsp_types::{

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cudock_base::process_tree::{adopt_orphans, kill_descendants};
+use cudock_base::process::tree::{adopt_orphans, kill_descendants};
 use cudock_base::tie_to_parent;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cudock_base::lock;
-use cudock_base::process_tree::kill_marked;
+use cudock_base::process::tree::kill_marked;
 use rustix::io::Errno;
 use signal_hook::consts::{SIGKILL, SIGTERM};
 

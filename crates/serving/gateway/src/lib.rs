@@ -7,38 +7,14 @@
 //! **Nothing is merged or split because nobody thought of it.** Requests share a batch only if everything but rows and named,
 //! harmless headers is equal (`batch_headers`), and an answer is split only if each list in it is known (`answer`).
 
-mod accept;
-mod answer;
-mod availability;
-mod batch;
-mod batch_headers;
-mod batchable;
-mod body;
+pub mod batching;
 mod command;
-mod connection;
 mod error;
-mod exchange;
-mod forms;
-mod forward;
-mod handler;
-mod headers;
-mod health;
 mod metrics;
-mod path;
-mod predict;
-mod predictions;
-mod queue;
-mod reads;
-mod response_body;
-pub mod rows;
-mod scale;
-mod scan;
+mod requests;
 mod settings;
 mod state;
-mod tls;
-mod upstream;
 mod upstreams;
-mod url;
 
 use std::hash::RandomState;
 use std::net::SocketAddr;
@@ -46,17 +22,17 @@ use std::sync::Arc;
 
 use cudock_server::{DrainSignal, Server, ServerError, ServerResources};
 
-use crate::handler::GatewayHandler;
+use crate::batching::queue::BatchQueue;
 use crate::metrics::GatewayMetrics;
-use crate::queue::BatchQueue;
+use crate::requests::handler::GatewayHandler;
 use crate::state::GatewayState;
-use crate::upstream::Upstream;
 use crate::upstreams::Upstreams;
+use crate::upstreams::upstream::Upstream;
 
 pub use command::{GatewayArgs, GatewayCommandError, run};
 pub use settings::{GatewaySettings, GatewaySettingsError};
-pub use tls::UpstreamTlsError;
-pub use url::UrlError;
+pub use upstreams::tls::UpstreamTlsError;
+pub use upstreams::url::UrlError;
 
 /// A gateway whose addresses are bound.
 pub struct Gateway {

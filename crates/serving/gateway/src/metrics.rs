@@ -10,7 +10,7 @@ use cudock_server::{Exposition, Histogram};
 use hyper::StatusCode;
 
 use crate::state::GatewayState;
-use crate::upstream::Upstream;
+use crate::upstreams::upstream::Upstream;
 
 /// Largest row counts of the buckets of batch sizes.
 const BATCH_ROWS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];

@@ -15,11 +15,11 @@ use hyper::header::HeaderName;
 use hyper::http::uri::PathAndQuery;
 use tokio_rustls::TlsConnector;
 
-use crate::batch_headers::{IgnoredHeaders, SharedHeaders};
-use crate::path::ConfinedPath;
-use crate::rows::RowFormat;
-use crate::tls::{self, UpstreamTlsError};
-use crate::url::{UpstreamUrl, UrlError};
+use crate::batching::batch_headers::{IgnoredHeaders, SharedHeaders};
+use crate::batching::rows::RowFormat;
+use crate::requests::path::ConfinedPath;
+use crate::upstreams::tls::{self, UpstreamTlsError};
+use crate::upstreams::url::{UpstreamUrl, UrlError};
 
 /// The port of common model servers.
 const DEFAULT_PORT: u16 = 8080;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cudock_base::format;
+use cudock_base::text::format;
 use cudock_project::ScoreFunction;
 use cudock_tensor::json::write;
 use cudock_tensor::{DType, Signature, Tensor, TensorSpec};

@@ -1,6 +1,6 @@
 //! Texts into tensors of token ids.
 
-use cudock_base::suggest;
+use cudock_base::text::suggest;
 use cudock_project::TextOptions;
 use cudock_tensor::{DType, RequestLimits, Signature, Tensor, TensorSpec};
 use tokenizers::{Encoding, Tokenizer, TruncationParams};

@@ -4,7 +4,7 @@ use std::io;
 
 use cudock_base::UsageError;
 
-use crate::response::BadResponse;
+use crate::client::response::BadResponse;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {

@@ -9,37 +9,26 @@
 //! from the intended send time of a request, whether or not a connection was free then.
 
 mod client;
-mod connection;
-mod counters;
 pub mod engine_bench;
 mod error;
-mod metadata;
 pub mod payload;
-pub mod plot;
-mod poll;
 mod prepare;
-mod report;
-mod repository;
-mod request;
-mod response;
+pub mod results;
 mod run;
 mod schedule;
 mod search;
-mod server_url;
-pub mod text;
-mod verify;
 mod worker;
 
+pub use client::metadata::{ModelMetadata, model_metadata, model_names};
+pub use client::repository::{ModelRepository, ModelsReport};
+pub use client::request::LoadRequest;
+pub use client::response::BadResponse;
+pub use client::server_url::ServerUrl;
 pub use client::{HttpClient, HttpResponse, record_expected};
 pub use error::LoadError;
-pub use metadata::{ModelMetadata, model_metadata, model_names};
 pub use prepare::{Prepared, RequestOptions, prepare};
-pub use report::{Latency, LoadReport, Timeline};
-pub use repository::{ModelRepository, ModelsReport};
-pub use request::LoadRequest;
-pub use response::BadResponse;
+pub use results::report::{Latency, LoadReport, Timeline};
+pub use results::verify::Expected;
 pub use run::{Load, LoadSettings, run};
 pub use schedule::Arrivals;
 pub use search::{RateSearch, SearchStep, highest_rate};
-pub use server_url::ServerUrl;
-pub use verify::Expected;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use cudock_base::UsageError;
 use cudock_tensor::DType;
 
+use crate::client::metadata::{ModelMetadata, model_metadata, model_names};
+use crate::client::request::LoadRequest;
+use crate::client::server_url::ServerUrl;
 use crate::client::{HttpClient, record_expected};
 use crate::error::LoadError;
-use crate::metadata::{ModelMetadata, model_metadata, model_names};
 use crate::payload::{self, BenchProtocol, InputShape, ModelInput, Recipe, ShapeOfRow};
-use crate::request::LoadRequest;
-use crate::server_url::ServerUrl;
 
 /// The timeout of single requests before the load: a model may have to be loaded first.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);

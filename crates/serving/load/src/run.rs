@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::counters::{LoadCounters, Window};
+use crate::results::counters::{LoadCounters, Window};
 use crate::schedule::{Arrivals, Schedule};
 use crate::worker::{LoadSource, WorkerConfig, work};
 use crate::{LoadError, LoadReport, LoadRequest};

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::connection::{Connection, Exchange, ExchangeState};
-use crate::counters::{LoadCounters, Window};
-use crate::poll::Poll;
+use crate::client::connection::{Connection, Exchange, ExchangeState};
+use crate::client::poll::Poll;
+use crate::results::counters::{LoadCounters, Window};
 use crate::schedule::Schedule;
 use crate::{LoadError, LoadRequest};
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::keys::{ApiKeys, KeysError};
-use crate::log::{Log, LogFormat};
+use crate::metrics::log::{Log, LogFormat};
+use crate::request::keys::{ApiKeys, KeysError};
 use crate::settings::{ServerSettings, TlsFiles};
 
 /// The variable with the file of API keys, like `--api-keys`.

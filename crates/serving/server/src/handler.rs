@@ -8,9 +8,9 @@ use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
 
-use crate::monitor::ConnectionActivity;
-use crate::origin::Effect;
-use crate::rejection::HttpRejection;
+use crate::connection::monitor::ConnectionActivity;
+use crate::request::origin::Effect;
+use crate::request::rejection::HttpRejection;
 
 /// The stages of a request that are logged, if its handler notes them in the `Arc<RequestTrace>` among the extensions of
 /// the request: the time in a queue, and that of the work itself.

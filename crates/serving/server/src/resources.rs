@@ -7,11 +7,11 @@ use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
 use hyper::http::response::Parts;
 
-use crate::compression::ContentEncoding;
-use crate::drain::DrainSignal;
-use crate::memory::{Budget, Reservation};
+use crate::connection::drain::DrainSignal;
+use crate::limits::memory::{Budget, Reservation};
+use crate::limits::worker_pool::{MAX_INLINE_PARSE, WorkerPool};
+use crate::request::compression::ContentEncoding;
 use crate::settings::ServerSettings;
-use crate::worker_pool::{MAX_INLINE_PARSE, WorkerPool};
 
 /// Shorter bodies are not worth compressing.
 const WORTH_COMPRESSING: usize = 1024;

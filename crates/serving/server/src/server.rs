@@ -15,16 +15,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use crate::drain::DrainSignal;
+use crate::connection;
+use crate::connection::descriptors;
+use crate::connection::drain::DrainSignal;
+use crate::connection::monitor::{ConnectionActivity, ConnectionMonitor};
+use crate::connection::stream::MonitoredStream;
+use crate::connection::tls::{Tls, TlsError};
 use crate::handler::Handler;
-use crate::memory::Budget;
-use crate::monitor::{ConnectionActivity, ConnectionMonitor};
-use crate::origin::Reach;
+use crate::limits::memory::Budget;
+use crate::request::origin::Reach;
 use crate::resources::ServerResources;
 use crate::settings::ServerSettings;
-use crate::stream::MonitoredStream;
-use crate::tls::{Tls, TlsError};
-use crate::{connection, descriptors};
 
 /// Backlog of connections that were not accepted yet.
 const BACKLOG: i32 = 4096;

@@ -9,11 +9,11 @@ use std::time::Duration;
 use cudock_trace::{ExportSettings, Exporter, ReadMetrics};
 use hyper::header::HeaderMap;
 
-use crate::keys::ApiKeys;
-use crate::log::Log;
-use crate::monitor::ConnectionActivity;
-use crate::rate_limit::RateLimiter;
-use crate::rejection::HttpRejection;
+use crate::connection::monitor::ConnectionActivity;
+use crate::limits::rate_limit::RateLimiter;
+use crate::metrics::log::Log;
+use crate::request::keys::ApiKeys;
+use crate::request::rejection::HttpRejection;
 
 #[derive(Clone)]
 pub struct ServerSettings {

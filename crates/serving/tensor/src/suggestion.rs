@@ -1,6 +1,6 @@
 //! Suggestions for unknown names in requests.
 
-use cudock_base::suggest::closest;
+use cudock_base::text::suggest::closest;
 use cudock_base::text::truncate;
 
 /// The end of a message about an unknown name: the closest name, or else all names.

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use cudock_base::{Environment, ErrorKind, Report, percent};
+use cudock_base::text::percent;
+use cudock_base::{Environment, ErrorKind, Report};
 
 use crate::sampler::Sampler;
 

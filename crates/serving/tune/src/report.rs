@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_base::format::{count as count_of, duration};
-use cudock_load::plot::{Curve, throughput};
-use cudock_load::text::{count, milliseconds};
+use cudock_base::text::format::{count as count_of, duration};
+use cudock_load::results::plot::{Curve, throughput};
+use cudock_load::results::text::{count, milliseconds};
 use cudock_project::DeviceChoice;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use cudock_base::UsageError;
-use cudock_base::format::alternatives;
+use cudock_base::text::format::alternatives;
 use cudock_engine::EngineSettings;
 use cudock_engine_onnx::OnnxSettings;
 use cudock_project::{DeviceChoice, Precision, ServeOptions};

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudock_base::format::duration;
+use cudock_base::text::format::duration;
 use cudock_base::{ErrorKind, FileError, Report, UsageError, files};
-use cudock_load::text::{count, label};
+use cudock_load::results::text::{count, label};
 use cudock_load::{Load, LoadError, LoadSettings, RequestOptions};
 use cudock_project::{DeviceChoice, FILE_NAME, ProjectError, edit_serve};
 use cudock_serve::{ModelSource, SettingsError, locate_models};

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use cudock_azure::preflight::{CandidateReport, PreflightReport, PreflightVerdict};
 use cudock_base::Environment;
-use cudock_base::table::TextTable;
+use cudock_base::text::table::TextTable;
+use cudock_deploy::preflight;
 use cudock_deploy::{
     CloudApi, CostQuery, CostReport, DeployArgs, DeployError, DeployOutput, DeployRequest, DeploySource,
     DeploymentRecord, DeploymentSummary, Ended, GcReport, GcScope, PhaseProgress, PlannedDeployment,
     Preflight, Requester, Resumed, Session, VerifyReport, existing_journal, find_deployment,
-    plan_deployments, preflight, read_existing, text, write_export,
+    plan_deployments, read_existing, text, write_export,
 };
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use cudock_base::format::count;
+use cudock_base::text::format::count;
 use cudock_facts::Facts;
 use cudock_host::host::NvmlResult;
 use cudock_host::{Check, CheckStatus, Diagnosis, Host, Root, examine, nvml, probe};

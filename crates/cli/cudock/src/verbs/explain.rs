@@ -153,7 +153,7 @@ fn finding(facts: &Facts, code: &str, verbose: bool, format: Format) -> Result<O
     let pages = facts.findings();
     let page = pages.get(code).ok_or_else(|| {
         let codes = pages.finding.iter().map(|page| page.code.as_str());
-        let near = cudock_base::suggest::nearest(code, codes);
+        let near = cudock_base::text::suggest::nearest(code, codes);
         Failure::input(format!("unknown finding {}", code.to_ascii_uppercase())).near(&near)
     })?;
     match format {

@@ -10,7 +10,7 @@ use super::refuse_digest;
 use crate::cli::InspectArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, styled};
-use cudock_base::format::{count, fixed_bytes};
+use cudock_base::text::format::{count, fixed_bytes};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct InspectReport {

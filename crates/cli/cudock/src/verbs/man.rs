@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Command, CommandFactory};
-use cudock_base::{FileError, suggest};
+use cudock_base::FileError;
+use cudock_base::text::suggest;
 
 use crate::cli::Cli;
 use crate::failure::{Failure, Outcome};

@@ -1,7 +1,7 @@
 //! `cudock models`: the models of a running server.
 
 use clap::{Args, Subcommand};
-use cudock_base::table::TextTable;
+use cudock_base::text::table::TextTable;
 use cudock_load::{ModelRepository, ModelsReport};
 
 use super::bench::failure;

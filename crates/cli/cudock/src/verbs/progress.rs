@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cudock_http::Progress;
 
-use cudock_base::format::fixed_bytes;
+use cudock_base::text::format::fixed_bytes;
 
 use crate::output::{redraw, redraws, status};
 

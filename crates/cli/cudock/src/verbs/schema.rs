@@ -1,8 +1,8 @@
 //! `cudock schema`: JSON Schemas of `cudock.toml` and of the JSON reports.
 
 use clap::Args;
-use cudock_base::suggest;
-use cudock_base::table::TextTable;
+use cudock_base::text::suggest;
+use cudock_base::text::table::TextTable;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};

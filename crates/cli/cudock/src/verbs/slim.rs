@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cudock_base::format::{count, fixed_bytes};
+use cudock_base::text::format::{count, fixed_bytes};
 use cudock_build::slim::{ImageReport, SlimImageJob, SlimTarget};
 use cudock_compat::{Subject, subject};
 use cudock_facts::Facts;

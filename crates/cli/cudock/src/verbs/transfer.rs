@@ -1,7 +1,7 @@
 //! `cudock copy` and `cudock push`: images from one place to another.
 
 use clap::Args;
-use cudock_base::format::fixed_bytes;
+use cudock_base::text::format::fixed_bytes;
 use cudock_image::write::{Compression, Destination, WriteOptions};
 use schemars::JsonSchema;
 use serde::Serialize;

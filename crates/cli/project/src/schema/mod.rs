@@ -11,17 +11,14 @@ mod data;
 mod deploy;
 mod gateway;
 mod image;
-mod inputs;
 mod lint;
 mod needs;
 mod one_or_many;
 mod rate;
-mod routes;
 mod serve;
 mod spot;
 mod start;
 mod sweep;
-mod tensor;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -33,11 +30,14 @@ pub use data::{Data, DataAccess};
 pub use deploy::{Deploy, DeployTarget, ManagementWanted, NamedTarget};
 pub use gateway::GatewayOptions;
 pub use image::ImageBuild;
-pub use inputs::{ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, ScoreFunction, TextOptions};
 pub use lint::{FailLevel, Lint};
 pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};
-pub use routes::{Dialect, HostName, RateLimit};
+pub use serve::inputs::{
+    ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize, ScoreFunction, TextOptions,
+};
+pub use serve::routes::{Dialect, HostName, RateLimit};
+pub use serve::tensor::{ElementType, TensorDeclaration};
 pub use serve::{DeviceChoice, KeepLoaded, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;
@@ -45,7 +45,6 @@ pub use sweep::{
     EarlyTermination, Goal, LimitOptions, MetricOptions, MetricOrigin, MetricSyntax, ObjectiveOptions,
     ParameterOptions, ParameterValue, PassMode, PolicyName, SamplerName, SweepOptions,
 };
-pub use tensor::{ElementType, TensorDeclaration};
 pub use workload::{Workload, WorkloadKind};
 
 /// The whole file.

@@ -6,8 +6,8 @@
 use crate::fault::{Fault, shown};
 use crate::note::{Note, NoteKind};
 use cudock_base::Span;
-use cudock_base::format::alternatives;
-use cudock_base::suggest::closest;
+use cudock_base::text::format::alternatives;
+use cudock_base::text::suggest::closest;
 use cudock_yaml::{Data, MapEntry, Node, Scalar, ScalarKind};
 
 use super::ignored::IgnoredKey;

@@ -3,7 +3,7 @@
 use crate::fault::shown;
 use crate::note::NoteKind;
 use cudock_base::Span;
-use cudock_base::suggest::closest;
+use cudock_base::text::suggest::closest;
 use cudock_yaml::{Data, MapEntry, Node};
 
 use super::fields::{GroupReader, below, did_you_mean_or};

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::fault::shown;
 use crate::group::{Mount, Os, Volume, VolumeKind};
 use crate::note::NoteKind;
-use cudock_base::suggest::closest;
+use cudock_base::text::suggest::closest;
 use cudock_base::{Secret, Span};
 use cudock_yaml::MapEntry;
 

@@ -16,21 +16,21 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Engine, LogRequest, RunImage, RunRequest, Summary, image_config};
-use crate::copy::{Copied, CopyRequest};
+use crate::container::exec::{self, ExecRequest};
+use crate::container::home::{ContainerDir, Home, NewContainer, new_id};
+use crate::container::log::{self, LogReader, POLL_INTERVAL};
+use crate::container::plan::{LogPlan, MountPlan, Plan, Private};
+use crate::container::started::Started;
+use crate::container::status::{ContainerState, ContainerStatus, Watch};
+use crate::container::usage::Process;
 use crate::error::{OnError, RuntimeError, error_text};
-use crate::exec::{self, ExecRequest};
+use crate::files::copy::{Copied, CopyRequest};
 use crate::flags::default_name;
 use crate::group;
-use crate::home::{ContainerDir, Home, NewContainer, new_id};
-use crate::log::{self, LogReader, POLL_INTERVAL};
-use crate::plan::{LogPlan, MountPlan, Plan, Private};
-use crate::reexec;
-use crate::signal::{SignalNumber, parse_signal, stop_signal};
+use crate::namespace::reexec;
 use crate::start::{become_watcher, start_watcher};
-use crate::started::Started;
-use crate::status::{ContainerState, ContainerStatus, Watch};
-use crate::streams::Signals;
-use crate::usage::Process;
+use crate::supervise::signal::{SignalNumber, parse_signal, stop_signal};
+use crate::supervise::streams::Signals;
 
 /// Finds an image by the name that a user typed.
 pub type FindImage = Box<dyn Fn(&str) -> Result<ResolvedImage, ImageError>>;
@@ -322,7 +322,7 @@ impl Engine for Builtin {
             status,
             directory: dir.path().to_owned(),
             log: dir.log(),
-            written_bytes: crate::end::written(&dir)?,
+            written_bytes: crate::container::end::written(&dir)?,
         };
         Ok(serde_json::to_value(details).unwrap_or_default())
     }
@@ -386,7 +386,7 @@ impl Engine for Builtin {
 
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError> {
         let (dir, plan) = self.home.find(name)?;
-        crate::copy::copy(&dir, &plan, request)
+        crate::files::copy::copy(&dir, &plan, request)
     }
 
     fn processes(&self, name: &str) -> Result<Vec<Process>, RuntimeError> {

@@ -4,10 +4,10 @@ use cudock_base::text::escape;
 use cudock_image::RunConfig;
 
 use super::RunRequest;
+use crate::container::plan::NetworkMode;
 use crate::error::RuntimeError;
 use crate::flags::publish_exposed;
-use crate::plan::NetworkMode;
-use crate::signal::parse_signal;
+use crate::supervise::signal::parse_signal;
 
 /// Takes from the image's configuration what the user did not set.
 pub(super) fn apply(request: &mut RunRequest, run: &RunConfig) -> Result<(), RuntimeError> {

@@ -13,13 +13,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::copy::CopyRequest;
+use crate::container::exec::ExecRequest;
+use crate::container::log::LogLine;
+use crate::container::plan::{Plan, Private};
+use crate::container::usage::Process;
 use crate::error::RuntimeError;
-use crate::exec::ExecRequest;
-use crate::log::LogLine;
-use crate::plan::{Plan, Private};
-use crate::tree::Copied;
-use crate::usage::Process;
+use crate::files::copy::CopyRequest;
+use crate::files::tree::Copied;
 
 #[derive(Debug, Clone)]
 pub struct RunRequest {

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use cudock_base::UsageError;
 
 use super::{Device, automatic_network, bytes, cpu_millis, cpuset, device, memory, memory_swap, ulimit};
-use crate::plan::{DevicePlan, Ipc, Limits, NetworkMode};
+use crate::container::plan::{DevicePlan, Ipc, Limits, NetworkMode};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "GPUs")]

@@ -4,7 +4,7 @@ use std::path::{Component, PathBuf};
 
 use cudock_base::UsageError;
 
-use crate::plan::DevicePlan;
+use crate::container::plan::DevicePlan;
 
 const GPU_KIND: &str = "nvidia.com/gpu";
 

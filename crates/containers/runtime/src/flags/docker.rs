@@ -5,7 +5,7 @@
 
 use clap::{Arg, ArgAction};
 use cudock_base::UsageError;
-use cudock_base::suggest::nearest;
+use cudock_base::text::suggest::nearest;
 
 /// Those that are flags of `cudock run`, too, perhaps for some of docker's values only.
 pub const WORKING: &[&str] = &[

@@ -7,8 +7,8 @@ use cudock_inject::Capabilities;
 
 use super::container::existing_directory;
 use super::devices::cdi_gpus;
+use crate::container::plan::{GpuPlan, Private};
 use crate::error::RuntimeError;
-use crate::plan::{GpuPlan, Private};
 
 #[derive(Debug, Default)]
 pub struct GpuFlags<'a> {

@@ -3,7 +3,7 @@
 use cudock_base::UsageError;
 
 use super::values::bytes;
-use crate::plan::LogPlan;
+use crate::container::plan::LogPlan;
 
 /// The smallest file. Each line of the log is in one of the files.
 const MIN_SIZE: u64 = 4096;

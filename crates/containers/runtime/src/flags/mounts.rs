@@ -6,9 +6,9 @@ use cudock_base::UsageError;
 
 use super::container::is_docker_name;
 use super::values::bytes;
+use crate::container::home::Home;
+use crate::container::plan::{MountPlan, Propagation};
 use crate::error::RuntimeError;
-use crate::home::Home;
-use crate::plan::{MountPlan, Propagation};
 
 pub struct Sources<'a> {
     /// The directory that relative paths start from.

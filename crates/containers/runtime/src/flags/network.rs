@@ -6,10 +6,10 @@ use cudock_base::UsageError;
 use cudock_netns::files::AddHost;
 use cudock_netns::outbound::OutboundTool;
 
+use crate::container::plan::{Ipc, NetworkMode};
 use crate::error::RuntimeError;
-use crate::network::{HOST_GATEWAY, parse_ports};
-use crate::plan::{Ipc, NetworkMode};
-use crate::sysctl;
+use crate::start::network::{HOST_GATEWAY, parse_ports};
+use crate::start::sysctl;
 
 /// The network of a container for which none was chosen: outbound if this machine has pasta, none otherwise.
 pub fn automatic_network() -> NetworkMode {

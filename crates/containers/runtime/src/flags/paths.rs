@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use cudock_base::UsageError;
 
-use crate::home::Home;
-use crate::rootless;
+use crate::container::home::Home;
+use crate::namespace::rootless;
 
 /// Where containers and unpacked images are kept: in the directory that the variable names, in `/var/lib/cudock` for root,
 /// or in the user's own data directory.

@@ -7,10 +7,10 @@ use cudock_base::files::read_text;
 use cudock_base::text::error_chain;
 use cudock_confine::CapabilityChange;
 
-use crate::capabilities::capabilities;
+use crate::container::plan::{DevicePlan, Seccomp, Security};
 use crate::error::RuntimeError;
-use crate::launch::check_seccomp;
-use crate::plan::{DevicePlan, Seccomp, Security};
+use crate::start::capabilities::capabilities;
+use crate::start::launch::check_seccomp;
 
 #[derive(Debug)]
 pub struct SecurityFlags<'a> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use cudock_base::UsageError;
 use cudock_base::files::read_text;
 
-use crate::plan::{Restart, Rlimit};
+use crate::container::plan::{Restart, Rlimit};
 
 /// A size: 512m, 16g, 1.5GiB. Units are powers of 1024, as in docker.
 pub fn bytes(text: &str) -> Result<u64, UsageError> {
@@ -73,8 +73,8 @@ pub fn ulimit(text: &str) -> Result<Rlimit, UsageError> {
         text => text.parse::<u64>().map_err(|_| wrong()),
     };
     let (name, values) = text.split_once('=').ok_or_else(wrong)?;
-    if !crate::limits::names().any(|known| known == name) {
-        let names: Vec<&str> = crate::limits::names().collect();
+    if !crate::start::limits::names().any(|known| known == name) {
+        let names: Vec<&str> = crate::start::limits::names().collect();
         return Err(UsageError::new(format!("unknown resource limit `{name}`")).hint(names.join(", ")));
     }
     let (soft, hard) = values.split_once(':').unwrap_or((values, values));

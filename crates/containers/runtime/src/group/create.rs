@@ -9,18 +9,18 @@ use cudock_group::{Container, Group, Os, VariableValue};
 
 use super::dir::{GroupDir, GroupLock};
 use super::{gpus, volumes};
-use crate::capabilities::capabilities;
+use crate::container::home::new_id;
+use crate::container::plan::{
+    GpuPlan, Ipc, Limits, LogPlan, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Restart, Seccomp,
+    Security,
+};
+use crate::container::status::now;
 use crate::engine::builtin::Builtin;
 use crate::engine::{Engine, RunRequest};
 use crate::error::RuntimeError;
 use crate::flags::MIN_MEMORY;
-use crate::home::new_id;
-use crate::launch::check_seccomp;
-use crate::plan::{
-    GpuPlan, Ipc, Limits, LogPlan, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Restart, Seccomp,
-    Security,
-};
-use crate::status::now;
+use crate::start::capabilities::capabilities;
+use crate::start::launch::check_seccomp;
 
 /// Settings from the command line.
 #[derive(Debug, Clone, Default)]
@@ -277,7 +277,7 @@ fn security(container: &Container) -> Result<Security, RuntimeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{MountPlan, Propagation};
+    use crate::container::plan::{MountPlan, Propagation};
 
     const TEXT: &str = "
 name: g

@@ -12,13 +12,13 @@ use cudock_group::restart::GroupState;
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::status::{GroupStatus, MemberPhase};
+use crate::container::home::{ContainerDir, Home, entries, remove_tree};
+use crate::container::plan::Plan;
+use crate::container::recover::{DAMAGED, SUPERVISE, helper_process};
+use crate::container::state_file::{read_json, write_json};
+use crate::container::status::process_began;
 use crate::engine::Summary;
 use crate::error::{OnError, RuntimeError};
-use crate::home::{ContainerDir, Home, entries, remove_tree};
-use crate::plan::Plan;
-use crate::recover::{DAMAGED, SUPERVISE, helper_process};
-use crate::state_file::{read_json, write_json};
-use crate::status::process_began;
 
 #[derive(Debug, Clone)]
 pub struct GroupDir {

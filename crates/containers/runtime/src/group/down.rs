@@ -7,9 +7,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::dir::{GroupDir, GroupLock};
+use crate::container::home::Home;
+use crate::container::status::process_began;
 use crate::error::RuntimeError;
-use crate::home::Home;
-use crate::status::process_began;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 

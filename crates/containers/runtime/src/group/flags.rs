@@ -11,9 +11,9 @@ use cudock_host::first_gpu_name;
 use cudock_netns::forward::{PortMapping, Protocol};
 
 use super::create::GroupSettings;
+use crate::container::plan::{NetworkMode, NetworkPlan};
 use crate::flags::existing_directory;
-use crate::network::parse_ports;
-use crate::plan::{NetworkMode, NetworkPlan};
+use crate::start::network::parse_ports;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum UpSource {

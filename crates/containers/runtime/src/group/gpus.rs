@@ -7,10 +7,10 @@ use cudock_group::Group;
 use cudock_inject::{Driver, DriverKind};
 
 use super::create::GroupSettings;
+use crate::container::home::Home;
+use crate::container::plan::GpuPlan;
 use crate::error::RuntimeError;
-use crate::gpu::driver_roots;
-use crate::home::Home;
-use crate::plan::GpuPlan;
+use crate::start::gpu::driver_roots;
 
 /// The GPUs of each container that requests some: containers of a group never share one, and GPUs that other groups use
 /// are assigned last.

@@ -4,8 +4,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use crate::container::log::Stream;
 use crate::error::{OnError, RuntimeError};
-use crate::log::Stream;
 
 /// Longer lines are split.
 const MAX_LINE: u64 = 16 << 10;

@@ -18,14 +18,14 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use super::create::private;
 use super::log_mux::{LogMux, spawn};
 use super::message::Message;
-use super::probe_runner::{ProbeContext, ProbeEvent, ProbeRunner};
+use super::probe::runner::{ProbeContext, ProbeEvent, ProbeRunner};
+use crate::container::home::ContainerDir;
+use crate::container::log::Stream;
+use crate::container::plan::{Plan, Private};
+use crate::container::recover::MONITOR;
 use crate::error::{OnError, RuntimeError, error_text};
-use crate::home::ContainerDir;
-use crate::log::Stream;
-use crate::plan::{Plan, Private};
-use crate::recover::MONITOR;
-use crate::reexec;
-use crate::signal::{exit_status_code, stop_signal};
+use crate::namespace::reexec;
+use crate::supervise::signal::{exit_status_code, stop_signal};
 
 /// How long a watcher may run after its container was killed.
 const KILL_GRACE: Duration = Duration::from_secs(5);

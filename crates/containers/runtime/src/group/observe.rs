@@ -5,10 +5,10 @@ use std::time::Duration;
 use cudock_group::restart::GroupState;
 
 use super::dir::GroupDir;
+use crate::container::home::Home;
+use crate::container::log::{self, LogLine, LogReader};
 use crate::engine::LogRequest;
 use crate::error::RuntimeError;
-use crate::home::Home;
-use crate::log::{self, LogLine, LogReader};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 

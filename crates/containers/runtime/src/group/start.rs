@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::create::GroupSettings;
 use super::dir::{GroupDir, GroupLock};
+use crate::container::plan::NetworkPlan;
+use crate::container::recover::SUPERVISE;
 use crate::error::{OnError, RuntimeError};
-use crate::plan::NetworkPlan;
-use crate::recover::SUPERVISE;
-use crate::reexec;
+use crate::namespace::reexec;
 
 /// What a supervisor is handed in memory. The text contains secrets.
 #[derive(Serialize, Deserialize)]

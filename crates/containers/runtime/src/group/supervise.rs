@@ -20,19 +20,19 @@ use super::dir::{GroupDir, GroupLock};
 use super::log_mux::{LogMux, spawn};
 use super::member::{Channels, Member, RunEnd};
 use super::message::Message;
-use super::probe_runner::ProbeEvent;
+use super::probe::runner::ProbeEvent;
 use super::start::{GroupHandover, NOT_READY, READY};
 use super::status::{GroupStatus, MemberStatus};
 use super::volumes;
+use crate::container::home::Home;
+use crate::container::plan::NetworkMode;
+use crate::container::state_file::{is_full, write_json};
+use crate::container::status::{now, process_began};
 use crate::error::{OnError, RuntimeError, error_text};
-use crate::home::Home;
-use crate::network::Network;
-use crate::overlay::leave_mount_namespace;
-use crate::plan::NetworkMode;
-use crate::reexec;
-use crate::state_file::{is_full, write_json};
-use crate::status::{now, process_began};
-use crate::watch::Connection;
+use crate::namespace::reexec;
+use crate::start::network::Network;
+use crate::start::overlay::leave_mount_namespace;
+use crate::supervise::watch::Connection;
 
 const HANDLED_SIGNALS: [Signal; 5] =
     [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];

@@ -9,8 +9,8 @@ use cudock_group::{Container, Group, Volume, VolumeKind};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::dir::GroupDir;
+use crate::container::plan::{MountPlan, Propagation};
 use crate::error::{OnError, RuntimeError};
-use crate::plan::{MountPlan, Propagation};
 
 /// Directories of this machine in place of volumes, by the names of the volumes.
 pub(super) type VolumeDirectories = BTreeMap<String, PathBuf>;

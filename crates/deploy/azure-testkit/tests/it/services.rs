@@ -287,7 +287,7 @@ fn the_activity_log_tells_when_a_deletion_was_accepted() {
     let accepted = azure.stand_in.now();
     azure.wait(&deleted);
     let filter = format!("eventTimestamp ge '{before}' and resourceGroupName eq 'G'");
-    let filter = cudock_base::percent::encode(&filter);
+    let filter = cudock_base::text::percent::encode(&filter);
     let log =
         azure.get(&format!("/providers/Microsoft.Insights/eventtypes/management/values?$filter={filter}"));
     let events = log.body["value"].as_array().unwrap();

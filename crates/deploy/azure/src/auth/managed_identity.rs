@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cudock_base::{Environment, Secret, percent};
+use cudock_base::text::percent;
+use cudock_base::{Environment, Secret};
 use cudock_http::{Client, NoProgress, Request, RetryPolicy, Uri};
 
 use super::SignInError;

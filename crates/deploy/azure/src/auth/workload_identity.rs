@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use cudock_base::{Secret, files, percent};
+use cudock_base::text::percent;
+use cudock_base::{Secret, files};
 use cudock_http::{Request, bearer_authorization};
 
 use super::SignInError;

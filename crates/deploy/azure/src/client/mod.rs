@@ -184,7 +184,7 @@ impl AzureClient {
                 if !is_same_host(&first.url, link) {
                     return Err(paging_error("refused to follow the list to another host"));
                 }
-                first.get(&cudock_base::percent::repair(link))
+                first.get(&cudock_base::text::percent::repair(link))
             } else if let Some(token) = text("$skipToken") {
                 let body = call.body.as_ref().map(Body::expose);
                 first.clone().with_body(&with_skip_token(body.unwrap_or_default(), token))
@@ -219,7 +219,7 @@ impl AzureClient {
 }
 
 fn is_same_host(first: &str, next: &str) -> bool {
-    match (first.parse::<Uri>(), cudock_base::percent::repair(next).parse::<Uri>()) {
+    match (first.parse::<Uri>(), cudock_base::text::percent::repair(next).parse::<Uri>()) {
         (Ok(first), Ok(next)) => is_same_origin(&first, &next),
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! The read-only calls that preflight needs.
 
-use cudock_base::percent;
+use cudock_base::text::percent;
 use cudock_facts::Facts;
 use cudock_http::Method;
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
 //! Whether the signed-in account may pull an image, by doing what a pull begins with.
 
-use cudock_base::{Secret, percent};
+use cudock_base::Secret;
+use cudock_base::text::percent;
 use cudock_http::{Client, HttpError, HttpErrorKind, Method, Request, bearer_authorization};
 use serde::Deserialize;
 

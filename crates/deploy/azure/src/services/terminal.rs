@@ -1,6 +1,7 @@
 //! Terminals in a container over web sockets: where they are, and what their messages mean.
 
-use cudock_base::{Secret, percent};
+use cudock_base::Secret;
+use cudock_base::text::percent;
 use cudock_http::Method;
 use serde_json::{Value, json};
 

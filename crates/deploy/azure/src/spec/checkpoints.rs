@@ -1,6 +1,7 @@
 //! A directory that outlives evictions, and where it is kept.
 
-use cudock_base::{Secret, Timestamp, UsageError, percent};
+use cudock_base::text::percent;
+use cudock_base::{Secret, Timestamp, UsageError};
 
 /// A directory in the container whose content survives an eviction.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -28,7 +28,7 @@ impl StepObserver for Log {
 
 /// Everything that the request held, as an error of every form.
 fn echo(request: &Request, status: u16) -> Reply {
-    let decoded = cudock_base::percent::decode(&request.text()).unwrap_or_default();
+    let decoded = cudock_base::text::percent::decode(&request.text()).unwrap_or_default();
     // What is cut off at the end cannot be seen.
     let text = format!("{} {decoded} {:?}", request.path, request.headers).replace('\n', " ");
     let details = json!([{"code": "Echo", "message": text}]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cudock_azure::{BlobContainer, Checkpoints, Target};
-use cudock_base::percent;
+use cudock_base::text::percent;
 use cudock_http::{Client, ClientOptions, Method, Request};
 use cudock_testkit::client::eventually;
 use ring::hmac;

@@ -96,7 +96,7 @@ pub(crate) fn step(method: Method, path: &str, wait: Wait) -> Step {
 
 /// The fields of a form, decoded, in order.
 pub(crate) fn form(request: &Request) -> Vec<(String, String)> {
-    let decode = |text: &str| cudock_base::percent::decode(text).unwrap();
+    let decode = |text: &str| cudock_base::text::percent::decode(text).unwrap();
     let text = request.text();
     text.split('&')
         .filter_map(|field| field.split_once('='))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cudock_azure::{Deployment, DeploymentIdentity, DeploymentSpec, DeploymentState, JobTime, Phase, Step};
 use cudock_base::{Timestamp, Usd};
 
-use crate::billing::BilledTime;
+use crate::cost::billing::BilledTime;
 
 /// What is written before the first request of a deployment.
 #[derive(Debug)]

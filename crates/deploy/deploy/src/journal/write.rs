@@ -7,7 +7,7 @@ use cudock_base::Timestamp;
 use rusqlite::{ErrorCode, Transaction, params};
 
 use super::{Journal, JournalError, NewDeployment, StepRole, StepState};
-use crate::billing::BilledTime;
+use crate::cost::billing::BilledTime;
 use crate::names::{phase_name, state_name, target_name};
 
 impl Journal {

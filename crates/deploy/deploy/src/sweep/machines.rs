@@ -6,7 +6,7 @@ use cudock_facts::lookup::NameMatch;
 use cudock_sweep::SweepPlan;
 
 use super::SweepMachine;
-use crate::placements::DeployRequest;
+use crate::create::placements::DeployRequest;
 
 /// The sizes that trials choose from; a single `None` if the cheapest is taken.
 pub(super) fn sizes(

@@ -18,13 +18,13 @@ use cudock_sweep::{MachineSlots, MetricSource, SweepPlan};
 use self::native::Inexpressible;
 use self::service_runner::{RunnerMachine, ServiceRunner};
 use self::trial_jobs::{SingleJobs, TrialJobs};
-use crate::attached::{DeployOutput, Ended};
+use crate::create::attached::{DeployOutput, Ended};
+use crate::create::placements::{DeployRequest, DeploySource, plan_deployments};
+use crate::create::run::{Deployer, PlannedDeployment};
 use crate::error::DeployError;
 use crate::flags::DeployFlags;
 use crate::journal::{DeploymentRecord, RunLock};
 use crate::names::{target_name, target_named};
-use crate::placements::{DeployRequest, DeploySource, plan_deployments};
-use crate::run::{Deployer, PlannedDeployment};
 
 /// What a trial is planned to take if the sweep does not say.
 const TRIAL_TIME: Duration = Duration::from_secs(3600);

@@ -11,7 +11,7 @@ use cudock_sweep::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::placements::affordable_time;
+use crate::create::placements::affordable_time;
 
 /// More values than this are not a choice.
 const MOST_VALUES: i64 = 1000;

@@ -9,9 +9,9 @@ use cudock_sweep::local::{AttemptToStart, LiveAttempt, OutputMetrics, Runner, Ru
 use cudock_sweep::{AttemptEnd, Event, SweepPlan, TrialHandle, TrialId};
 
 use super::trial_jobs::{JobState, JobStates, TrialJobs};
-use crate::billing::BilledTime;
 use crate::clock::Clock;
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
+use crate::cost::billing::BilledTime;
 use crate::error::DeployError;
 use crate::journal::Journal;
 use crate::observe::status;

@@ -1,13 +1,17 @@
 //! The catalog: machine types, regions and priced offers, as exact numbers.
 
+pub(crate) mod availability;
+pub(crate) mod machine;
+pub(crate) mod offer;
 mod offers;
+pub(crate) mod service;
 
 use cudock_facts::Facts;
 
-use crate::availability::RegionStatus;
-use crate::machine::{MachineType, ProfilePlan};
-use crate::offer::{Offer, RegionId, SizeId, SourceId};
-use crate::service::ServiceKind;
+use crate::catalog::availability::RegionStatus;
+use crate::catalog::machine::{MachineType, ProfilePlan};
+use crate::catalog::offer::{Offer, RegionId, SizeId, SourceId};
+use crate::catalog::service::ServiceKind;
 
 /// Every service, size, region and priority that has a price. Built once; planning only reads it.
 #[derive(Debug, Clone)]

@@ -5,9 +5,9 @@ use cudock_facts::tables::MeterKind;
 use cudock_facts::version::Date;
 
 use super::Catalog;
-use crate::machine::{GIB, MachineType, ProfilePlan};
-use crate::offer::{Offer, RegionId, SizeId, SourceId};
-use crate::service::ServiceKind;
+use crate::catalog::machine::{GIB, MachineType, ProfilePlan};
+use crate::catalog::offer::{Offer, RegionId, SizeId, SourceId};
+use crate::catalog::service::ServiceKind;
 use crate::workload::Priority;
 use cudock_base::Usd;
 

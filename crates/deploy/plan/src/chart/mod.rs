@@ -5,13 +5,13 @@ mod spread;
 mod svg;
 mod terminal;
 
-use cudock_base::format::duration;
+use cudock_base::text::format::duration;
 
 use crate::curve::PerMille;
-use crate::format;
+use crate::curve::scan::{Breakpoint, CostLine, Scan};
 use crate::plan::Plan;
-use crate::rank::Ranked;
-use crate::scan::{Breakpoint, CostLine, Scan};
+use crate::plan::rank::Ranked;
+use crate::report::format;
 use crate::workload::Priority;
 use cudock_base::Usd;
 

@@ -22,7 +22,7 @@ use self::billing::{BilledTime, duration};
 use self::pace::Pace;
 use self::start::Startup;
 use crate::context::{Case, ReadMode};
-use crate::placement::Times;
+use crate::plan::placement::Times;
 use crate::workload::{Priority, Spot, Work};
 
 /// Milliseconds of a month of 730 hours, as Azure counts it.

@@ -92,7 +92,7 @@ fn share_of(case: &Case, speed: Ratio) -> Ratio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::ServiceKind;
+    use crate::catalog::service::ServiceKind;
     use crate::testing::{HOUR, data, facts, job, on};
     use crate::workload::{Access, DataNeeds, Workload};
 
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(pace.known, SpeedSource::Published);
         let tera = |id: &str| {
             let tflops = facts().gpus().find(id).one().unwrap().fp16_tflops;
-            crate::machine::gflops(tflops.unwrap())
+            crate::catalog::machine::gflops(tflops.unwrap())
         };
         assert_eq!(pace.gpu, Ratio::new(tera("H100-SXM"), tera("A100-80")));
         workload.gpu.measured_on = None;

@@ -6,9 +6,9 @@ use cudock_facts::tables::StorageKind;
 use super::region::{RegionCosts, Transfer};
 use super::serve::MILLION;
 use super::{MONTH, Usage};
+use crate::catalog::offer::Offer;
 use crate::context::Case;
-use crate::offer::Offer;
-use crate::placement::PartKind;
+use crate::plan::placement::PartKind;
 use cudock_base::Usd;
 
 const HOUR: u128 = 3_600_000;
@@ -144,7 +144,7 @@ fn moved(case: &Case, region: &RegionCosts, usage: &Usage) -> Result<Usd, Unpric
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::ServiceKind;
+    use crate::catalog::service::ServiceKind;
     use crate::testing::{T4, data, job, parts_at_a_dollar, serve};
     use crate::workload::{Access, DataNeeds};
 

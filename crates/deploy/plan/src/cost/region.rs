@@ -7,10 +7,10 @@ use cudock_facts::tables::{DiskTier, MeterKind};
 
 use super::storage::{DataStorePrices, price};
 use crate::catalog::Catalog;
+use crate::catalog::machine::GIB;
+use crate::catalog::offer::RegionId;
+use crate::catalog::service::ServiceKind;
 use crate::context::PlanContext;
-use crate::machine::GIB;
-use crate::offer::RegionId;
-use crate::service::ServiceKind;
 use crate::workload::Workload;
 use cudock_base::Usd;
 

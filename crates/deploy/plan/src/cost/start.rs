@@ -184,7 +184,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::service::ServiceKind;
+    use crate::catalog::service::ServiceKind;
     use crate::testing::{SECOND, data, job, on};
     use crate::workload::{Access, DataNeeds, Workload};
 

@@ -3,7 +3,7 @@
 use cudock_facts::Facts;
 use cudock_facts::tables::{DiskTier, Storage, StorageKind, StoragePrice, Throughput};
 
-use crate::machine::{GIB, MachineType};
+use crate::catalog::machine::{GIB, MachineType};
 use cudock_base::Usd;
 
 /// A storage with data of a size.

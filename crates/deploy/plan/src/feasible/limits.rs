@@ -1,6 +1,6 @@
 //! Rules about the limits of services, and about the data.
 
-use cudock_base::format::binary_bytes;
+use cudock_base::text::format::binary_bytes;
 use cudock_facts::tables::StorageKind;
 
 use super::{short, unless};

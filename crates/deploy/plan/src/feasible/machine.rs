@@ -1,16 +1,16 @@
 //! Rules about a size: whether it is available, what it has, and whether the image runs on it.
 
 use cudock_base::Arch;
-use cudock_base::format::{binary_bytes, bytes};
+use cudock_base::text::format::{binary_bytes, bytes};
 use cudock_facts::tables::{ComputeFormat, Lifecycle, SizeDriver, Vendor};
 
 use super::{NO_MEASURE, short, unless};
-use crate::availability::Proof;
+use crate::catalog::availability::Proof;
 use crate::catalog::bare;
+use crate::catalog::machine::MachineType;
 use crate::codes;
 use crate::context::Case;
-use crate::format::shortened;
-use crate::machine::MachineType;
+use crate::report::format::shortened;
 
 pub(super) fn allowed(case: &Case) -> Option<u64> {
     let sizes = &case.workload().constraints.sizes;

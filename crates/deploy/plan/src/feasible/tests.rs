@@ -4,8 +4,8 @@ use cudock_base::Arch;
 use cudock_facts::tables::ComputeFormat;
 
 use super::{SERVICE_RULES, SIZE_RULES, judge};
+use crate::catalog::service::ServiceKind;
 use crate::context::{Case, PlanContext};
-use crate::service::ServiceKind;
 use crate::testing::{T4, catalog, data, facts, job, on, per_second, workload};
 use crate::verdict::{SizeVerdict, Verdicts};
 use crate::workload::{Access, DataNeeds, DayLoad, Image, Management, Work, Workload};

@@ -1,22 +1,28 @@
 //! Plans: the offers that fit a workload, ranked, and the reasons why the others do not.
 
+pub(crate) mod evaluate;
+pub(crate) mod placement;
+pub(crate) mod rank;
+pub(crate) mod reject;
+pub(crate) mod relax;
+
 use std::cell::OnceCell;
 
 use cudock_facts::Facts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::catalog::service::ServiceKind;
 use crate::catalog::{Catalog, bare};
 use crate::codes;
 use crate::context::{Case, PlanContext};
-use crate::describe;
-use crate::evaluate::Evaluator;
 use crate::feasible::{SERVICE_RULES, SIZE_RULES};
-use crate::placement::{Placement, Rejection};
-use crate::rank::{self, Choices, Ranked};
-use crate::reject::RejectedOffer;
-use crate::relax::{Relaxed, relaxed};
-use crate::service::ServiceKind;
+use crate::plan::evaluate::Evaluator;
+use crate::plan::placement::{Placement, Rejection};
+use crate::plan::rank::{Choices, Ranked};
+use crate::plan::reject::RejectedOffer;
+use crate::plan::relax::{Relaxed, relaxed};
+use crate::report::describe;
 use crate::verdict::Verdicts;
 use crate::workload::{Priority, Workload};
 

@@ -4,8 +4,8 @@ use cudock_base::Usd;
 
 use super::*;
 use crate::catalog::belongs;
+use crate::catalog::offer::{Offer, RegionId, SizeId};
 use crate::curve::CostCurve;
-use crate::offer::{Offer, RegionId, SizeId};
 use crate::testing::{T4, catalog, facts, job, per_second, spot};
 use crate::workload::Spot;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cudock_base::percent::encode_path;
+use cudock_base::text::percent::encode_path;
 use serde_json::{Value, json};
 
 use super::{ReportedFinding, ReportedLocation};

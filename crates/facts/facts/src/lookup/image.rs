@@ -4,7 +4,7 @@ use crate::tables::{
     FlavourSize, FrameworkImage, ImageRequirement, Images, LibraryPath, System, TagStatus, Tags,
 };
 use crate::version::CudaRelease;
-use cudock_base::suggest;
+use cudock_base::text::suggest;
 
 /// A parsed tag of nvidia/cuda: `12.4.1-cudnn-runtime-ubuntu22.04`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 use super::NameMatch;
 use crate::tables::{Lifecycle, Size, Sizes};
 use crate::version::Date;
-use cudock_base::suggest;
+use cudock_base::text::suggest;
 
 impl Sizes {
     /// The size with a name, ignoring case; `Standard_` may be omitted.

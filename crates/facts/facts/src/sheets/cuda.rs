@@ -1,6 +1,7 @@
 //! Looks up GPUs, drivers, toolkits and code targets.
 
-use cudock_base::{UsageError, suggest};
+use cudock_base::UsageError;
+use cudock_base::text::suggest;
 
 use crate::Facts;
 use crate::lookup::{NameMatch, Runs};

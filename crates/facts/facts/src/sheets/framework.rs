@@ -1,6 +1,7 @@
 //! Releases and builds of frameworks.
 
-use cudock_base::{UsageError, suggest};
+use cudock_base::UsageError;
+use cudock_base::text::suggest;
 use pep440_rs::Version;
 
 use crate::Facts;

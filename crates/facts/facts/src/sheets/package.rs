@@ -1,6 +1,7 @@
 //! Looks up packages: whether and how they use a GPU.
 
-use cudock_base::{UsageError, suggest};
+use cudock_base::UsageError;
+use cudock_base::text::suggest;
 
 use crate::Facts;
 use crate::lookup::{NamedCuda, PackageUse};

@@ -1,6 +1,7 @@
 //! Results of look-ups: a sheet for one entry, a list for many.
 
-use cudock_base::{UsageError, suggest};
+use cudock_base::UsageError;
+use cudock_base::text::suggest;
 use serde::Serialize;
 use serde_json::Value;
 

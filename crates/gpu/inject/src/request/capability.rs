@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use cudock_base::suggest::nearest;
+use cudock_base::text::suggest::nearest;
 
 use crate::InjectError;
 

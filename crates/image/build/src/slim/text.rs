@@ -1,6 +1,6 @@
 //! What became of an image, as text.
 
-use cudock_base::format::{count, fixed_bytes};
+use cudock_base::text::format::{count, fixed_bytes};
 
 use crate::slim::ImageReport;
 

@@ -60,7 +60,7 @@ impl Counter {
     fn more(&mut self, bytes: usize) -> Result<(), UnpackError> {
         self.bytes = self.bytes.saturating_add(bytes as u64);
         if self.bytes > self.limits.bytes {
-            let limit = cudock_base::format::bytes(self.limits.bytes);
+            let limit = cudock_base::text::format::bytes(self.limits.bytes);
             return Err(UnpackError::refused(format!("unpacks to more than {limit}: a decompression bomb")));
         }
         Ok(())

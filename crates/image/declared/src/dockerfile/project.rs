@@ -6,12 +6,13 @@ use cudock_dockerfile::Argument;
 use super::run::{Call, CommandEnv, ScriptReader};
 use crate::compile::{Compiled, Targets};
 use crate::files::join;
+use crate::lock_files::{poetry, uv};
 use crate::pip;
-use crate::requirement::{Context, declare};
-use crate::requirements::{self, IncludeContext, constrain, mark_exclusive, pin};
+use crate::pip::requirement::{Context, declare};
+use crate::pip::requirements::{self, IncludeContext, constrain, mark_exclusive, pin};
 use crate::select::{Groups, Selection};
 use crate::sources::is_cuda_source;
-use crate::{Declared, excerpt, poetry_lock, pyproject, uv_lock};
+use crate::{Declared, excerpt, pyproject};
 
 impl ScriptReader<'_, '_> {
     /// Reads `pip install` and `uv pip install`.
@@ -197,7 +198,7 @@ impl ScriptReader<'_, '_> {
             let known = if groups.is_some() { &selection } else { &either };
             let groups =
                 groups.unwrap_or_else(|| Groups { default: ["dev".to_owned()].into(), ..Groups::default() });
-            if let Ok(locked) = uv_lock::read(&text, self.arch, Some((known, &groups))) {
+            if let Ok(locked) = uv::read(&text, self.arch, Some((known, &groups))) {
                 self.declared.merge(locked, &path);
                 return;
             }
@@ -215,7 +216,7 @@ impl ScriptReader<'_, '_> {
             return;
         };
         let lock = self.fs.text(&self.cwd, "poetry.lock");
-        if let Some(locked) = lock.and_then(|(_, text)| poetry_lock::read(&text).ok()) {
+        if let Some(locked) = lock.and_then(|(_, text)| poetry::read(&text).ok()) {
             pin(&mut project.packages, &locked);
             // Transitive dependencies are in the lock only.
             if !project.packages.iter().any(|package| package.name == "torch") {

@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::error::LayerError;
-use super::job::{find_removals, unpack};
-use super::lower::{LowerLayers, Removal};
+use super::layer::job::{find_removals, unpack};
+use super::layer::lower::{LowerLayers, Removal};
+use super::layer::stream::{StoredLayer, read_hashed};
+use super::layer::upper::UpperLayer;
 use super::options::{Ownership, StoreOptions, WhiteoutForm};
-use super::stream::{StoredLayer, read_hashed};
-use super::upper::UpperLayer;
 use crate::layer::LayerLimits;
 
 /// Unpacks bytes as three layers: all of them, and each half.

@@ -9,23 +9,16 @@
 
 mod confined_path;
 mod counters;
-mod entries;
 mod error;
-mod finish;
 mod fuzz;
-mod job;
+mod layer;
 mod layer_dir;
-mod lower;
-mod meta;
 mod options;
 mod prune;
 mod record;
 mod remove;
 mod scheduler;
-mod sparse;
-mod stream;
 mod unpacked;
-mod upper;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -44,10 +37,10 @@ pub use unpacked::{RootMeta, Unpacked};
 
 use crate::error::ImageError;
 use crate::open::Image;
-use job::{LayerJob, find};
+use layer::job::{LayerJob, find};
+use layer::stream::{StoredLayer, read_hashed};
 use layer_dir::{LayerDir, LockedLayer};
 use scheduler::Scheduler;
-use stream::{StoredLayer, read_hashed};
 
 /// The number of layers that overlayfs supports.
 pub(crate) const MAX_LAYERS: usize = 500;

@@ -8,8 +8,8 @@ use cudock_base::files::write_unsynced;
 use serde::{Deserialize, Serialize};
 
 use super::counters::UnpackCounters;
-use super::finish::FinishedLayer;
-use super::meta::FileMeta;
+use super::layer::finish::FinishedLayer;
+use super::layer::meta::FileMeta;
 
 /// The name of the file.
 pub(super) const RECORD: &str = "record.json";

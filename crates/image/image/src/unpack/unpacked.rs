@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, Uid, chmodat, chownat, utimensat};
 
+use super::layer::meta::FileMeta;
 use super::layer_dir::LockedLayer;
-use super::meta::FileMeta;
 use crate::manifest::ImageConfig;
 
 /// An unpacked image. Its layers stay locked until it is dropped.

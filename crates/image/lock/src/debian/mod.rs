@@ -6,7 +6,8 @@ mod release;
 pub mod sources;
 pub mod version;
 
-use cudock_base::{Arch, Environment, Timestamp, suggest};
+use cudock_base::text::suggest;
+use cudock_base::{Arch, Environment, Timestamp};
 
 use crate::file::{DebianRelease, LayerGroup, LockedDeb};
 use crate::{LockError, PackageFetcher};

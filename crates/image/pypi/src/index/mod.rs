@@ -3,7 +3,7 @@
 mod html;
 mod json;
 
-use cudock_base::percent;
+use cudock_base::text::percent;
 
 use crate::url::DisplaySafeUrl;
 

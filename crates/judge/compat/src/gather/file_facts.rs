@@ -8,8 +8,8 @@ use cudock_fatbin::{FileKind, Linkage, Module, ModuleTargets};
 use cudock_host::python::{is_watched, normalized};
 use cudock_image::{Content, EntryHeader};
 
-use super::loose;
-use super::strings::{BinaryStrings, source_opens_driver};
+use super::binary::loose;
+use super::binary::strings::{BinaryStrings, source_opens_driver};
 use crate::evidence::{CompatNote, Pattern};
 
 /// The limit of text files.

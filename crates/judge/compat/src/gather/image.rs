@@ -9,10 +9,11 @@ use cudock_image::{Image, LayerLimits, Tree};
 
 use super::contents::TreeFiles;
 use super::file_facts::{self, FileFacts};
-use super::frameworks::Completeness;
+use super::python::frameworks::Completeness;
 use super::survey::{ArtifactFinder, machine_of, survey};
-use super::{GatherError, driver_copies};
 use crate::evidence::{Evidence, SubjectKind};
+use crate::gather::GatherError;
+use crate::gather::binary::driver_copies;
 
 /// Evidence from the configuration of an image alone.
 pub(crate) fn image_start(image: &Image, name: &str, environment: &BTreeMap<String, String>) -> Evidence {

@@ -1,26 +1,15 @@
 //! Gathers evidence from images, directories, programs, wheels and dependency files.
 
+mod binary;
 mod build_context;
-mod components;
-mod conda;
-mod conflicts;
 mod contents;
 mod declared;
 mod directory;
-mod driver_copies;
 mod file_facts;
-mod frameworks;
 mod image;
-mod linking;
-mod loose;
-mod package_names;
-mod packages;
-mod program;
-mod programs;
-mod strings;
+mod python;
 mod subject;
 mod survey;
-mod wheel;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +24,7 @@ pub use image::image;
 pub(crate) use image::image_start;
 pub use subject::{Subject, image_subject, is_file_name, subject};
 
-use self::frameworks::Completeness;
+use self::python::frameworks::Completeness;
 use crate::evidence::Evidence;
 use cudock_declared::{Declared, DeclaredError, FileKind, Files};
 
@@ -109,8 +98,8 @@ pub fn gather(subject: &Subject, name: &str, context: &Context<'_>) -> Result<Ev
             Ok(image::of_tree(&tree, name, None, context.environment.clone(), context.facts))
         }
         Subject::Directory(directory) => directory::evidence(directory, name, context),
-        Subject::Program(path) => program::evidence(path, name, context),
-        Subject::Wheel(path) => wheel::evidence(path, name, context),
+        Subject::Program(path) => binary::program::evidence(path, name, context),
+        Subject::Wheel(path) => python::wheel::evidence(path, name, context),
         Subject::Environment(path, kind) => environment(path, *kind, name, context),
     }
 }

@@ -7,13 +7,14 @@ use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_host::host::PythonEnvironment;
 use cudock_image::Tree;
 
+use super::binary::linking::Search;
 use super::contents::Contents;
 use super::file_facts::{ElfFacts, FileFacts};
-use super::frameworks::{CodeAt, Completeness};
-use super::linking::Search;
-use super::{architecture, components, cpu_arch, programs};
+use super::python::frameworks::{CodeAt, Completeness};
 use crate::codes;
 use crate::evidence::{Artifact, Code, Component, Evidence, Role, SubjectKind};
+use crate::gather::binary::{components, programs};
+use crate::gather::{architecture, cpu_arch};
 
 /// Finds artifacts in a file system.
 pub(crate) struct ArtifactFinder<'a> {

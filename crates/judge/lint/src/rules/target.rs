@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cudock_base::Span;
-use cudock_base::format::bytes;
+use cudock_base::text::format::bytes;
 use cudock_compat::{codes, judge, of_declared};
 use cudock_declared::{DeclaredPackage, Manager, Targets};
 use cudock_dockerfile::{Command, CommandArg, Setting, StepKind};

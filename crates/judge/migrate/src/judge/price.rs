@@ -1,6 +1,7 @@
 //! Looks up prices of sizes and profiles by region.
 
-use cudock_base::{Usd, suggest};
+use cudock_base::Usd;
+use cudock_base::text::suggest;
 use cudock_facts::Facts;
 use cudock_facts::tables::{MeterKind, Profile};
 use cudock_facts::version::Date;

@@ -1,6 +1,6 @@
 //! Selects replacements.
 
-use cudock_base::suggest::normalize;
+use cudock_base::text::suggest::normalize;
 use cudock_facts::Facts;
 use cudock_facts::tables::{Profile, Size, Vendor};
 use schemars::JsonSchema;

@@ -6,7 +6,7 @@ use super::collector::ChoiceCollector;
 use super::context::Contexts;
 use super::key::Key;
 use super::names::folded;
-use super::tree::Tree;
+use super::syntax::tree::Tree;
 use crate::choice::{Choice, ChoiceKind, Service};
 
 /// Collects the GPU requests of a tree.

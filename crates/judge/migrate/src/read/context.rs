@@ -1,7 +1,7 @@
 //! Determines the service, region and priority of a choice from its context.
 
 use super::key::{Key, is_low_priority};
-use super::tree::Tree;
+use super::syntax::tree::Tree;
 use crate::choice::Service;
 
 /// Text in heads, types and schemas, and the service it identifies; the first match counts.

@@ -1,32 +1,25 @@
 //! Finds choices in a text.
 
 mod az;
-mod blocks;
-mod brackets;
 mod collector;
 mod containers;
 mod context;
-mod dialect;
 mod key;
-mod lexer;
 mod mention;
 mod names;
 mod sdk;
-mod shell;
 mod sizes;
-mod tree;
-mod variables;
-mod yaml;
+mod syntax;
 
 use crate::choice::Choice;
-use blocks::Block;
 use collector::ChoiceCollector;
 use context::Contexts;
-use dialect::Dialect;
-use tree::Tree;
-use variables::Variables;
+use syntax::blocks::Block;
+use syntax::dialect::Dialect;
+use syntax::tree::Tree;
+use syntax::variables::Variables;
 
-pub(crate) use lexer::{Token, TokenKind};
+pub(crate) use syntax::lexer::{Token, TokenKind};
 
 /// The limit for choices in one text. A program has a handful; a text with more is a list of sizes.
 pub const MAX_CHOICES: usize = 10_000;
@@ -42,7 +35,7 @@ pub struct Reading {
 
 /// Finds the choices in a text. Any text is accepted: what is not understood is skipped.
 pub fn read(text: &str) -> Reading {
-    let blocks = blocks::of(text);
+    let blocks = syntax::blocks::of(text);
     let mut collector = ChoiceCollector::new(text);
     let mut variables = Variables::default();
     let mut trees = Vec::new();
@@ -69,7 +62,7 @@ pub fn read(text: &str) -> Reading {
 /// The tokens of a Python program.
 pub(crate) fn python_tokens(text: &str) -> Vec<Token> {
     let block = Block { start: 0, end: text.len(), dialect: Dialect::Python };
-    lexer::Lexer::new(text, &block, &mut Vec::new()).collect()
+    syntax::lexer::Lexer::new(text, &block, &mut Vec::new()).collect()
 }
 
 fn structure<'t>(text: &'t str, block: &Block, collector: &mut ChoiceCollector<'_>) -> Tree<'t> {
@@ -80,9 +73,9 @@ fn structure<'t>(text: &'t str, block: &Block, collector: &mut ChoiceCollector<'
             collector.comments.extend(comments.into_iter().map(|bytes| (bytes.start, bytes.end)));
             Tree::new(text)
         }
-        Dialect::Yaml => yaml::read(text, block, &mut collector.comments),
+        Dialect::Yaml => syntax::yaml::read(text, block, &mut collector.comments),
         Dialect::Json | Dialect::Terraform | Dialect::Bicep | Dialect::Python | Dialect::Plain => {
-            brackets::read(text, block, &mut collector.comments)
+            syntax::brackets::read(text, block, &mut collector.comments)
         }
     }
 }

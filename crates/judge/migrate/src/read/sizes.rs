@@ -6,7 +6,7 @@ use super::collector::ChoiceCollector;
 use super::context::{Contexts, is_region};
 use super::key::Key;
 use super::names::{folded, is_bare_gpu_size, is_gpu_size};
-use super::tree::{Pair, Range, Tree};
+use super::syntax::tree::{Pair, Range, Tree};
 use crate::choice::{Choice, ChoiceKind, Service};
 
 pub(super) fn read<'t>(

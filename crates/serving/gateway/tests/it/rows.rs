@@ -1,7 +1,7 @@
 //! Joining and splitting over arbitrary rows.
 
 use bytes::Bytes;
-use cudock_gateway::rows::{RequestRows, RowFormat, SplitError, join};
+use cudock_gateway::batching::rows::{RequestRows, RowFormat, SplitError, join};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Resolves `[serve.image]` for a model.
 
-use cudock_base::suggest;
+use cudock_base::text::suggest;
 use cudock_project::{ImageColor, ImageLayout, ImageOptions, ImageSize};
 use cudock_tensor::{DType, Signature, TensorSpec};
 

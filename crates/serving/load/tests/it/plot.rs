@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cudock_load::Load;
-use cudock_load::plot::{Curve, Series, render, throughput};
+use cudock_load::results::plot::{Curve, Series, render, throughput};
 
 use crate::support::{reply, request, run, server, settings};
 

@@ -15,14 +15,11 @@ mod fixtures;
 mod frames;
 mod health;
 mod infer;
-mod message_encode;
-mod message_stream;
 mod messages;
 mod reflection;
 mod status;
 mod stream;
 mod stream_body;
-mod wire;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,8 +34,8 @@ use prost::Message;
 pub(crate) use self::body::GrpcBody;
 use self::call::Call;
 use self::infer::RequestInfo;
-use self::message_encode::{encode_message, hold_until_sent};
-use self::message_stream::{MessageStream, MessageTiming, decode_message};
+use self::messages::encode::{encode_message, hold_until_sent};
+use self::messages::stream::{MessageStream, MessageTiming, decode_message};
 use self::messages::{
     ModelRequest, ParameterEntry, ProbeResponse, RepositoryIndexRequest, RepositoryModelRequest,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_base::percent;
+use cudock_base::text::percent;
 use cudock_server::{HttpRejection, WorkerLost};
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
@@ -134,8 +134,8 @@ impl From<WorkerLost> for GrpcStatus {
     }
 }
 
-impl From<super::wire::WireError> for GrpcStatus {
-    fn from(error: super::wire::WireError) -> Self {
+impl From<super::messages::wire::WireError> for GrpcStatus {
+    fn from(error: super::messages::wire::WireError) -> Self {
         Self::invalid(format!("invalid protobuf message: {error}"))
     }
 }

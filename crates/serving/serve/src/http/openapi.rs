@@ -1,6 +1,6 @@
 //! `GET /openapi.json`: the routes and models of this server in OpenAPI 3.1, for generated clients.
 
-use cudock_base::percent;
+use cudock_base::text::percent;
 use cudock_tensor::envelope::{Envelope, ResponseForm};
 use cudock_tensor::{DType, Signature, TensorSpec};
 use hyper::StatusCode;

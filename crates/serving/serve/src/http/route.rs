@@ -1,6 +1,6 @@
 //! Routes.
 
-use cudock_base::percent;
+use cudock_base::text::percent;
 use cudock_server::HttpRejection;
 use hyper::Method;
 

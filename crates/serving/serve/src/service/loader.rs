@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cudock_base::format::bytes;
 use cudock_base::lock;
+use cudock_base::text::format::bytes;
 use cudock_server::HttpRejection;
 use tokio::sync::watch;
 

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
-use cudock_base::{lock, suggest};
+use cudock_base::lock;
+use cudock_base::text::suggest;
 use cudock_server::ServerResources;
 use cudock_trace::Exporter;
 

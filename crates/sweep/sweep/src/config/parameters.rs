@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cudock_base::suggest::closest;
+use cudock_base::text::suggest::closest;
 use cudock_project::{ParameterOptions, ParameterValue};
 
 use super::Problem;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use cudock_base::format::precise_duration;
+use cudock_base::text::format::precise_duration;
 use cudock_base::{Timestamp, Usd};
 use serde::{Deserialize, Serialize};
 

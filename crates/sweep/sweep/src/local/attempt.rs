@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cudock_base::files::read_some;
-use cudock_base::format::bytes;
-use cudock_base::process_tree::{kill_descendants, reap, start_time};
+use cudock_base::process::tree::{kill_descendants, reap, start_time};
+use cudock_base::text::format::bytes;
 use cudock_base::{FileError, bounded_output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, pidfd_open};

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cudock_base::UsageError;
-use cudock_base::format::binary_bytes;
-use cudock_base::process_tree::descendants;
+use cudock_base::process::tree::descendants;
+use cudock_base::text::format::binary_bytes;
 use cudock_host::host::NvmlResult;
 use cudock_host::nvml::{processes_in_child, query_in_child, this_program};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cudock_base::process_tree::{adopt_orphans, kill_descendants, kill_marked};
+use cudock_base::process::tree::{adopt_orphans, kill_descendants, kill_marked};
 use cudock_base::{Digest, FileError, Timestamp, bounded_output};
 use rustix::event::{PollFd, PollFlags, poll};
 

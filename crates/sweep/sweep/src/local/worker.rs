@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cudock_base::process_tree::adopt_orphans;
+use cudock_base::process::tree::adopt_orphans;
 use cudock_base::text::error_chain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 

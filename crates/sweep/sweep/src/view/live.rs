@@ -1,7 +1,7 @@
 //! The table that a terminal shows while a sweep runs.
 
-use cudock_base::format::duration;
-use cudock_base::table::{Align, TextTable};
+use cudock_base::text::format::duration;
+use cudock_base::text::table::{Align, TextTable};
 use cudock_base::{Timestamp, text};
 
 use super::text::{phase, state, totals};

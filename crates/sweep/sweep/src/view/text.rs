@@ -1,7 +1,7 @@
 //! The text of `cudock sweep show`: the answer, then why each trial ended.
 
-use cudock_base::format::{count, duration};
-use cudock_base::table::{Align, TextTable};
+use cudock_base::text::format::{count, duration};
+use cudock_base::text::table::{Align, TextTable};
 use cudock_base::{Timestamp, text};
 
 use super::values::{listed, number, parameters, reason, run_time, scores, status_counts, steps};

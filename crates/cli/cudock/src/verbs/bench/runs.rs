@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_load::text::{head, label, row, seconds};
+use cudock_load::results::text::{head, label, row, seconds};
 use cudock_load::{
     Load, LoadReport, LoadSettings, Prepared, RateSearch, RequestOptions, SearchStep, ServerUrl,
     highest_rate, prepare,
@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::{failure, print};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, Format, line, status, styled};
-use cudock_base::format::fixed_bytes;
+use cudock_base::text::format::fixed_bytes;
 use cudock_tune::BenchArgs;
 
 /// The default duration of a run, and of the warm-up before it.
@@ -95,7 +95,7 @@ pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
             if target.path().is_some() { "" } else { &plan.path },
             plan.summary
         );
-        write_plot(file, &cudock_load::plot::runs(&title, &measured.runs))?;
+        write_plot(file, &cudock_load::results::plot::runs(&title, &measured.runs))?;
     }
     match format {
         Format::Text => print::notes(&measured),

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use clap::Args;
-use cudock_runtime::exec::ExecHandover;
-use cudock_runtime::home::ContainerDir;
-use cudock_runtime::plan::Private;
-use cudock_runtime::reexec;
-use cudock_runtime::status::Watch;
+use cudock_runtime::container::exec::ExecHandover;
+use cudock_runtime::container::home::ContainerDir;
+use cudock_runtime::container::plan::Private;
+use cudock_runtime::container::status::Watch;
+use cudock_runtime::namespace::reexec;
 
 use crate::failure::Failure;
 
@@ -71,7 +71,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<i32, Failure> {
     let handover: ExecHandover = reexec::inherited(args.handed)?;
     let dir = ContainerDir::at(&handover.container);
     let plan = dir.plan()?;
-    Ok(cudock_runtime::exec::exec(&dir, &plan, &handover.request)?)
+    Ok(cudock_runtime::container::exec::exec(&dir, &plan, &handover.request)?)
 }
 
 /// The hidden verb that enters a container on behalf of the one that joins it.

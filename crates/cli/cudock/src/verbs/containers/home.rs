@@ -1,7 +1,7 @@
 //! Where containers and unpacked images are kept.
 
+use cudock_runtime::container::home::Home;
 use cudock_runtime::flags::locate_home;
-use cudock_runtime::home::Home;
 
 use crate::env;
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cudock_base::format::fixed_bytes;
+use cudock_base::text::format::fixed_bytes;
 use cudock_http::Progress;
 use cudock_image::{Access, Image, Platform};
 

@@ -1,9 +1,9 @@
 //! The verbs `kill`, `start`, `restart`, `cp`, `top`, `images` and `pull`.
 
 use cudock_base::Environment;
-use cudock_base::table::TextTable;
+use cudock_base::text::table::TextTable;
 use cudock_image::{Access, Pull, cached_images};
-use cudock_runtime::copy::{CopyRequest, Direction};
+use cudock_runtime::files::copy::{CopyRequest, Direction};
 use cudock_runtime::flags::{self, path_in_container};
 
 use super::image::{platform, progress};
@@ -12,7 +12,7 @@ use super::reports::{self, CachedImageReport, ImagesReport, PullReport, PulledIm
 use super::{builtin, engine_of, engine_of_all};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, status, table, warning};
-use cudock_base::format::fixed_bytes;
+use cudock_base::text::format::fixed_bytes;
 use cudock_runtime::flags::lifecycle::{
     CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs,
 };

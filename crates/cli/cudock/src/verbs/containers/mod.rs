@@ -14,17 +14,18 @@ mod volume;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
-use cudock_base::format::fixed_bytes;
+use cudock_base::text::format::fixed_bytes;
 use cudock_image::write::WriteOptions;
 use cudock_image::{Access, ImageSource, Pull};
 use cudock_runtime::RuntimeError;
+use cudock_runtime::cgroup::warmup;
+use cudock_runtime::container::exec::ExecRequest;
+use cudock_runtime::container::home::Home;
 use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::engine::{Engine, LogRequest, RunImage, RunRequest, external};
-use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::flags;
 use cudock_runtime::group::GroupDir;
-use cudock_runtime::home::Home;
-use cudock_runtime::{cgroup_warmup, rootless};
+use cudock_runtime::namespace::rootless;
 use cudock_trust::{ImageSigner, PublicKey, SignReport, TrustedImage};
 
 pub(crate) use self::docker_flags::unknown_flag_of_run;
@@ -109,7 +110,7 @@ fn engine_of_all(args: &ContainersArgs) -> Result<Box<dyn Engine>, Failure> {
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let platform = platform(args.platform.as_deref())?;
     if matches!(args.engine.engine, EngineChoice::Auto | EngineChoice::Cudock) && rootless::is_root() {
-        cgroup_warmup::start();
+        warmup::start();
     }
     let access =
         Access { platform, offline: args.offline, pull: args.pull.map(Pull::from), progress: progress() };
@@ -201,7 +202,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<Outcome, Failure> {
     };
     let moment = |flag, text: &Option<String>| {
         text.as_deref()
-            .map(|text| flags::point_in_time(flag, text, cudock_runtime::status::now()))
+            .map(|text| flags::point_in_time(flag, text, cudock_runtime::container::status::now()))
             .transpose()
     };
     let request = LogRequest {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use cudock_base::format::age;
+use cudock_base::text::format::age;
 use cudock_base::text::printable;
+use cudock_runtime::container::home::short_id;
+use cudock_runtime::container::status::now;
 use cudock_runtime::engine::Summary;
-use cudock_runtime::home::short_id;
-use cudock_runtime::status::now;
 
 use crate::output::{BOLD, line, styled, width};
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use cudock_deploy::DeploymentSummary;
+use cudock_runtime::container::usage::{Process, Usage};
 use cudock_runtime::engine::Summary;
 use cudock_runtime::engine::builtin::ContainerDetails;
 use cudock_runtime::group::GroupStatus;
-use cudock_runtime::usage::{Process, Usage};
-use cudock_runtime::volume_store::NamedVolume;
+use cudock_runtime::volumes::store::NamedVolume;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

@@ -4,18 +4,18 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use cudock_base::table::TextTable;
+use cudock_base::text::table::TextTable;
 use cudock_host::nvml::{GpuProcess, processes_in_child, this_program};
-use cudock_runtime::home::ContainerDir;
-use cudock_runtime::plan::Plan;
-use cudock_runtime::rootless;
-use cudock_runtime::usage::{Sample, Usage, usage};
+use cudock_runtime::container::home::ContainerDir;
+use cudock_runtime::container::plan::Plan;
+use cudock_runtime::container::usage::{Sample, Usage, usage};
+use cudock_runtime::namespace::rootless;
 
 use super::home;
 use super::reports::{self, StatsReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, table, warning};
-use cudock_base::format::fixed_bytes;
+use cudock_base::text::format::fixed_bytes;
 use cudock_runtime::flags::commands::EngineChoice;
 use cudock_runtime::flags::lifecycle::StatsArgs;
 

@@ -1,7 +1,7 @@
 //! `cudock volume`: named volumes.
 
-use cudock_base::table::TextTable;
-use cudock_runtime::rootless;
+use cudock_base::text::table::TextTable;
+use cudock_runtime::namespace::rootless;
 
 use super::home;
 use super::print::{age_of, joined_or_dash};

@@ -1,8 +1,8 @@
 //! Prints rows as text.
 
 use cudock_base::Date;
-use cudock_base::format::count;
-use cudock_base::table::TextTable;
+use cudock_base::text::format::count;
+use cudock_base::text::table::TextTable;
 use cudock_facts::sheets::{Sheet, View};
 
 use crate::output::{self, BOLD, DIM, line, styled};

@@ -10,12 +10,12 @@ use cudock_facts::Facts;
 use cudock_group::restart::GroupState;
 use cudock_group::{Group, Reading};
 use cudock_runtime::Connection;
+use cudock_runtime::container::home::Home;
 use cudock_runtime::engine::LogRequest;
 use cudock_runtime::flags;
 use cudock_runtime::group::flags::UpSource;
 use cudock_runtime::group::{self, GroupDir, GroupHandover, GroupLock, GroupStatus, StartOutcome};
-use cudock_runtime::home::Home;
-use cudock_runtime::{reexec, rootless};
+use cudock_runtime::namespace::{reexec, rootless};
 
 pub(crate) use self::args::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 use crate::failure::{Failure, Outcome};

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_base::format::age;
-use cudock_base::table::TextTable;
+use cudock_base::text::format::age;
+use cudock_base::text::table::TextTable;
 use cudock_group::Reading;
+use cudock_runtime::container::status::now;
 use cudock_runtime::group::{self, GroupSettings, GroupStatus, MemberStatus};
-use cudock_runtime::status::now;
 
 use crate::output::{self, DIM, line, status, styled};
 

@@ -6,7 +6,7 @@ mod print;
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 
-use cudock_base::suggest;
+use cudock_base::text::suggest;
 use cudock_compat::{BuildContext, Target};
 use cudock_facts::Facts;
 use cudock_host::{Root, examine, probe};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cudock_base::Environment;
-use cudock_base::table::TextTable;
+use cudock_base::text::table::TextTable;
 use cudock_facts::Facts;
 use cudock_facts::version::DriverVersion;
 use cudock_lint::{

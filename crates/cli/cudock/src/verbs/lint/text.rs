@@ -1,7 +1,7 @@
 //! The report as text: findings by file, the most severe first, with the lines they are about.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use cudock_base::format::{bytes, count};
+use cudock_base::text::format::{bytes, count};
 use cudock_facts::finding::{Finding, Severity};
 use cudock_lint::{FixMode, LintedFile, Totals};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Not;
 
-use cudock_base::format::count;
+use cudock_base::text::format::count;
 use cudock_facts::finding::Severity;
 use cudock_migrate::{ChoiceFinding, Fit, HourlyPrice, MachineGpu, OldMachine, Replacement};
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use cudock_base::format::thousands;
+use cudock_base::text::format::thousands;
 use cudock_facts::finding::Severity;
 use cudock_facts::version::Date;
-use cudock_plan::{DEPLOYABLE, Listed, Proof, codes, format};
+use cudock_plan::report::format;
+use cudock_plan::{DEPLOYABLE, Listed, Proof, codes};
 
 use super::{View, table};
 use crate::finding_text::severity_label;

@@ -1,10 +1,11 @@
 //! Compares placements part by part, and finds where the cheaper one changes.
 
 use cudock_base::Usd;
-use cudock_base::format::duration;
-use cudock_base::table::{Align, TextTable};
-use cudock_plan::compare::{Candidate, label};
-use cudock_plan::{Breakpoint, PartKind, Placement, Plan, Scan, format};
+use cudock_base::text::format::duration;
+use cudock_base::text::table::{Align, TextTable};
+use cudock_plan::report::compare::{Candidate, label};
+use cudock_plan::report::format;
+use cudock_plan::{Breakpoint, PartKind, Placement, Plan, Scan};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -13,7 +13,8 @@ use std::path::Path;
 
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
-use cudock_plan::{Catalog, Plan, csv, plan};
+use cudock_plan::csv;
+use cudock_plan::{Catalog, Plan, plan};
 use cudock_project::Project;
 use cudock_workload::{Notify, Resolved};
 

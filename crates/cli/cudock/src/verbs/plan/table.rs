@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::Style;
-use cudock_base::format::{count, duration, thousands};
+use cudock_base::text::format::{count, duration, thousands};
 use cudock_facts::finding::Finding;
-use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes, format};
+use cudock_plan::report::format;
+use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes};
 
 use super::View;
 use super::brief::{deployable_note, order_note};

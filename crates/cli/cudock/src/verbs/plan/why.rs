@@ -1,8 +1,9 @@
 //! Explains one size: its result on each service, and the calculation of each part of its cost.
 
-use cudock_base::format::duration;
+use cudock_base::text::format::duration;
 use cudock_facts::finding::Finding;
-use cudock_plan::{Placement, Plan, RuleLine, SizeReport, format, shared_rules};
+use cudock_plan::report::format;
+use cudock_plan::{Placement, Plan, RuleLine, SizeReport, shared_rules};
 use schemars::JsonSchema;
 use serde::Serialize;
 

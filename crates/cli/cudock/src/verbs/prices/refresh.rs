@@ -2,8 +2,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cudock_base::format::count;
-use cudock_base::suggest;
+use cudock_base::text::format::count;
+use cudock_base::text::suggest;
 use cudock_facts::Facts;
 use cudock_prices::{
     Connection, Endpoint, Listener, RefreshReport, RefreshRequest, RegionPrices, RegionSummary,

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use cudock_base::format::count;
+use cudock_base::text::format::count;
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_prices::{PriceSummary, Unfinished, table_in, unfinished};

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{machine, print_cuda};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, Format, TableUsed, line, styled};
-use cudock_base::format::fixed_bytes;
+use cudock_base::text::format::fixed_bytes;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ListReport<'a> {

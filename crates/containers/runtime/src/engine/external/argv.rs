@@ -10,12 +10,12 @@ use cudock_inject::Edits;
 
 use super::gpu;
 use super::inputs::InputRefs;
-use crate::engine::{Pull, RunRequest};
-use crate::error::RuntimeError;
-use crate::exec::ExecRequest;
-use crate::plan::{
+use crate::container::exec::ExecRequest;
+use crate::container::plan::{
     Ipc, Limits, LogPlan, MountPlan, NetworkMode, NetworkPlan, Propagation, Restart, Seccomp, Security,
 };
+use crate::engine::{Pull, RunRequest};
+use crate::error::RuntimeError;
 
 /// The label of every container that cudock creates.
 pub(super) const LABEL: &str = "dev.cudock";

@@ -9,12 +9,12 @@ use serde_json::json;
 use super::argv::{EngineKind, exec, run};
 use super::gpu::tests::driver;
 use super::inputs::InputRefs;
-use crate::engine::{Pull, RunRequest};
-use crate::error::RuntimeError;
-use crate::exec::ExecRequest;
-use crate::plan::{
+use crate::container::exec::ExecRequest;
+use crate::container::plan::{
     DevicePlan, GpuPlan, Ipc, LogPlan, MountPlan, NetworkMode, Private, Propagation, Restart, Rlimit, Seccomp,
 };
+use crate::engine::{Pull, RunRequest};
+use crate::error::RuntimeError;
 
 /// The smallest request.
 pub(super) fn request() -> RunRequest {

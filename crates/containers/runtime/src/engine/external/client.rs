@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use super::argv::EngineKind;
 use crate::error::{OnError, RuntimeError};
-use crate::signal::{FORWARDED, exit_status_code};
+use crate::supervise::signal::{FORWARDED, exit_status_code};
 
 /// The exit code of engines that failed themselves, as opposed to the program they ran.
 const ENGINE_FAILED: i32 = 125;

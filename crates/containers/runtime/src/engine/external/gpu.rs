@@ -29,7 +29,7 @@ pub(super) fn edits(request: &RunRequest, image: &[(String, String)]) -> Result<
     let environment: BTreeMap<String, String> =
         image.iter().chain(&request.private.environment).cloned().collect();
     let placement = Placement::Directory(PathBuf::from(LIBRARY_DIRECTORY));
-    crate::gpu::find_at(gpus, &environment, &placement).map(Some)
+    crate::start::gpu::find_at(gpus, &environment, &placement).map(Some)
 }
 
 /// The variables of a container: the user's, overridden by those of its GPUs.

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::argv::EngineKind;
 use super::variables;
 use crate::error::RuntimeError;
-use crate::memfd::MemoryFile;
+use crate::namespace::memfd::MemoryFile;
 
 /// How the command line refers to the inputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -27,13 +27,13 @@ use serde_json::Value;
 use self::argv::{EngineKind, LABEL};
 use self::client::{EngineClient, stderr_summary};
 use self::inputs::CommandInputs;
-use crate::copy::{Copied, CopyRequest, Direction};
+use crate::container::exec::ExecRequest;
+use crate::container::plan::Seccomp;
+use crate::container::usage::Process;
 use crate::engine::{Engine, LogRequest, RunImage, RunRequest, Summary};
 use crate::error::RuntimeError;
-use crate::exec::ExecRequest;
-use crate::plan::Seccomp;
-use crate::signal::parse_signal;
-use crate::usage::Process;
+use crate::files::copy::{Copied, CopyRequest, Direction};
+use crate::supervise::signal::parse_signal;
 
 /// How long the engine that was chosen may take for a short command.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -110,7 +110,7 @@ impl Engine for ExternalEngine {
         crate::volumes::create_sources(&request.plan.mounts)?;
         if kind == EngineKind::Podman {
             // Podman has no privileged daemon, so it can raise limits only as far as this process can.
-            request.plan.limits.rlimits = crate::limits::rlimits(&request.plan.limits)?;
+            request.plan.limits.rlimits = crate::start::limits::rlimits(&request.plan.limits)?;
         }
         let image = match &request.plan.gpus {
             Some(_) if argv::rootfs(&request).is_none() => self.image_environment(&request.plan.image)?,

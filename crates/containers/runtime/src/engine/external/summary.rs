@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::argv::{GPUS, GROUP, LABEL};
+use crate::container::status::ContainerState;
 use crate::engine::Summary;
-use crate::status::ContainerState;
 
 /// The fields of a container that are used. Podman writes `null` for empty ones.
 #[derive(Debug, Deserialize)]

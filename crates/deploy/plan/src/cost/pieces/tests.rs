@@ -1,8 +1,8 @@
 use std::time::Duration;
 
+use crate::catalog::service::ServiceKind;
 use crate::cost::billing::BilledTime;
 use crate::cost::{Unfit, Usage};
-use crate::service::ServiceKind;
 use crate::testing::{HOUR, MINUTE, SECOND, T4, job, spot, used, workload};
 use crate::workload::{Priority, Work, Workload};
 

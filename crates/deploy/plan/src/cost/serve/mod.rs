@@ -5,8 +5,8 @@ use cudock_facts::tables::{Billing, Rounding};
 use super::billing::{BilledTime, Uptime};
 use super::start::Startup;
 use super::{MONTH, RunSetup, Unfit, Usage, spot};
+use crate::catalog::service::ServiceKind;
 use crate::ratio::{float, round_up};
-use crate::service::ServiceKind;
 use crate::workload::DayLoad;
 use cudock_base::{Rate, mul_div_ceil};
 

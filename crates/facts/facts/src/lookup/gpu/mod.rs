@@ -7,7 +7,7 @@ use self::name::GpuName;
 use super::NameMatch;
 use crate::tables::{ComputeFormat, Gpu, Gpus, OfChips};
 use crate::version::Capability;
-use cudock_base::suggest;
+use cudock_base::text::suggest;
 
 /// The limit for matches: a name with more is too short to be meaningful.
 const MAX_MATCHES: usize = 12;

@@ -1,6 +1,7 @@
 //! Looks up Azure sizes: one as a sheet, many as a list.
 
-use cudock_base::{UsageError, suggest};
+use cudock_base::UsageError;
+use cudock_base::text::suggest;
 
 use super::{lifecycle, prices};
 use crate::Facts;

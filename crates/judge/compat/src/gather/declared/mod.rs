@@ -15,10 +15,10 @@ use cudock_host::host::{Distribution, PythonEnvironment, TorchBuildInfo};
 use pep440_rs::Version;
 
 use self::base::Base;
-use super::package_names::FRAMEWORKS;
-use super::{conflicts, package_names};
+use super::python::package_names::FRAMEWORKS;
 use crate::codes;
 use crate::evidence::{Artifact, ArtifactKind, Code, Effect, Evidence, Missing, Range, SubjectKind, Unread};
+use crate::gather::python::{conflicts, package_names};
 use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// What a file says about GPUs, with the tables' help.

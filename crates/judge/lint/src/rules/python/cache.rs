@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cudock_base::Span;
-use cudock_base::format::bytes;
+use cudock_base::text::format::bytes;
 use cudock_dockerfile::{Command, Mount, Run, StepKind};
 use cudock_facts::finding::Finding;
 

@@ -5,7 +5,7 @@ mod cache;
 
 use std::collections::{HashMap, HashSet};
 
-use cudock_base::format::bytes;
+use cudock_base::text::format::bytes;
 use cudock_compat::codes;
 use cudock_declared::{DeclaredPackage, Manager};
 use cudock_dockerfile::StepKind;

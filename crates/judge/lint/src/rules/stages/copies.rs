@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cudock_base::suggest;
+use cudock_base::text::suggest;
 use cudock_dockerfile::{Command, CopyFrom, Stage, StepKind, absolute};
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
@@ -147,7 +147,7 @@ pub(super) fn unknown_stage(context: &LintContext<'_>, report: &mut Report<'_, '
             let bytes = step.instruction.arguments.source_range(at..at + written.len());
             let span = context.build.lines.span(bytes);
             if let Ok(number) = name.parse::<usize>() {
-                let before = cudock_base::format::count(index, "stage");
+                let before = cudock_base::text::format::count(index, "stage");
                 let message = format!("no stage {number} to copy from: {before} before this one");
                 report.add(span, message, "write the number or the name of an earlier stage");
                 continue;

@@ -1,6 +1,7 @@
 //! Compilers and headers in the image that is shipped.
 
-use cudock_base::{Span, format};
+use cudock_base::Span;
+use cudock_base::text::format;
 use cudock_declared::Manager;
 use cudock_dockerfile::{Command, CommandArg, CopyFrom, StepKind};
 use cudock_facts::lookup::{ImageTag, PackageUse, split_reference};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cudock_base::format;
+use cudock_base::text::format;
 use cudock_dockerfile::StepKind;
 use cudock_facts::lookup::ImageTag;
 use cudock_facts::version::CudaRelease;

@@ -3,8 +3,8 @@
 use bytes::{BufMut, Bytes};
 use cudock_tensor::DType;
 
+use crate::grpc::messages::wire::{Field, Fields, WireValue};
 use crate::grpc::status::GrpcStatus;
-use crate::grpc::wire::{Field, Fields, WireValue};
 
 /// Parses `InferTensorContents` as a tensor of `elements` elements, called `name`.
 ///

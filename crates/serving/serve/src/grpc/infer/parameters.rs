@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::grpc::messages::wire::{Field, Fields, WireError};
 use crate::grpc::status::GrpcStatus;
-use crate::grpc::wire::{Field, Fields, WireError};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parameters {

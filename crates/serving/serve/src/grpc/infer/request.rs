@@ -9,8 +9,8 @@ use super::contents;
 use super::parameters::{Parameters, check_of_tensor};
 use crate::ServeError;
 use crate::grpc::deadline::Deadline;
+use crate::grpc::messages::wire::{Field, Fields};
 use crate::grpc::status::GrpcStatus;
-use crate::grpc::wire::{Field, Fields};
 
 /// Most inputs or outputs of a request; models have a handful.
 const MAX_TENSORS: usize = 1024;

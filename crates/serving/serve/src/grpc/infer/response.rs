@@ -4,9 +4,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use cudock_tensor::{InferenceResponse, RequestedOutput, Signature, Tensor, TensorSpec};
 use prost::Message;
 
+use crate::grpc::messages::wire::put_block_head;
 use crate::grpc::messages::{InferParameter, InferResponseHead, OutputTensor, ParameterEntry};
 use crate::grpc::status::GrpcStatus;
-use crate::grpc::wire::put_block_head;
 
 const RAW_OUTPUT_CONTENTS: u32 = 6;
 /// Fields of `ModelStreamInferResponse`.

@@ -7,8 +7,8 @@ use hyper::body::Incoming;
 use prost::Message;
 
 use super::call::Call;
-use super::message_encode::encode_message;
-use super::message_stream::{MessageStream, decode_message};
+use super::messages::encode::encode_message;
+use super::messages::stream::{MessageStream, decode_message};
 use super::status::{GrpcCode, GrpcStatus};
 use super::stream_body::MessageSink;
 use crate::ServeError;

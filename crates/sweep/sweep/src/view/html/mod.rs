@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cudock_base::format::{count, duration};
+use cudock_base::text::format::{count, duration};
 use cudock_base::{Digest, Timestamp, text};
 
 use super::text::{answer, state};

@@ -4,13 +4,13 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use cudock_image::Pull;
+use cudock_runtime::container::home::{Home, new_id};
+use cudock_runtime::container::plan::{MountPlan, NetworkPlan, Plan, Private, ProcessPlan};
+use cudock_runtime::container::status::now;
 use cudock_runtime::engine::RunRequest;
 use cudock_runtime::flags::arguments::NetworkArgs;
 use cudock_runtime::flags::commands::{EngineChoice, RunArgs};
 use cudock_runtime::flags::{self, GpuFlags, SecurityFlags, Sources};
-use cudock_runtime::home::{Home, new_id};
-use cudock_runtime::plan::{MountPlan, NetworkPlan, Plan, Private, ProcessPlan};
-use cudock_runtime::status::now;
 
 use crate::failure::Failure;
 use crate::output::note;
@@ -43,7 +43,7 @@ pub(super) fn request_in(args: &RunArgs, here: &Path, home: Option<&Home>) -> Re
     let mounts = mounts(args, here, home)?;
     let stop_signal = args.stop_signal.clone().unwrap_or_default();
     if !stop_signal.is_empty() {
-        cudock_runtime::signal::parse_signal(&stop_signal)?;
+        cudock_runtime::supervise::signal::parse_signal(&stop_signal)?;
     }
     let network = network(&args.network)?;
     let ipc = args.process.ipc;

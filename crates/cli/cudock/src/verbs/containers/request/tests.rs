@@ -4,10 +4,12 @@ use std::ffi::OsString;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
+use cudock_runtime::container::home::Home;
+use cudock_runtime::container::plan::{
+    Ipc, MountPlan, NetworkMode, Plan, Propagation, Restart, Rlimit, Seccomp,
+};
 use cudock_runtime::engine::RunRequest;
 use cudock_runtime::flags::docker;
-use cudock_runtime::home::Home;
-use cudock_runtime::plan::{Ipc, MountPlan, NetworkMode, Plan, Propagation, Restart, Rlimit, Seccomp};
 use cudock_testkit::docker_lines::{DockerLine, Shell, docker_lines};
 
 use super::request_in;

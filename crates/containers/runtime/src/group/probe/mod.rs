@@ -1,0 +1,4 @@
+//! Probes of the containers of a group.
+
+mod http;
+pub(in crate::group) mod runner;

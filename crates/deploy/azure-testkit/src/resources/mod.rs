@@ -1,0 +1,8 @@
+//! What all resources have in common.
+
+mod delete;
+pub(crate) mod groups;
+pub(crate) mod operation;
+pub(crate) mod provider;
+pub(crate) mod resource;
+pub(crate) mod target;

@@ -1,0 +1,14 @@
+//! Creating deployments: where they can run, what is asked before, and waiting for them.
+
+pub(crate) mod account;
+mod allowed;
+pub(crate) mod attached;
+mod choices;
+pub(crate) mod existing;
+mod image;
+pub(crate) mod placements;
+pub(crate) mod preflight;
+pub(crate) mod requester;
+pub(crate) mod resume;
+pub(crate) mod run;
+pub(crate) mod wait;

@@ -1,0 +1,120 @@
+//! How well documented it is that a service has a size in a region.
+//!
+//! A price proves nothing: meters exist before and after the size does. What Azure's pages say about the service, the
+//! region and the series decides; offers that no page names are listed separately, after those that are documented.
+
+use cudock_facts::Facts;
+use cudock_facts::tables::{Support, SupportValue};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::catalog::offer::RegionId;
+use crate::catalog::service::ServiceKind;
+use crate::context::Case;
+use crate::plan::reject::RejectReason;
+
+/// The evidence that an offer can be ordered, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// A page names the size for the service.
+    Documented,
+    /// It is known to have run, or a page names it for a related service.
+    Indirect,
+    /// One of the above, in a region with access on request that the workload names.
+    Restricted,
+    NotListed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RegionStatus {
+    Open,
+    /// On the list, with access on request.
+    Restricted,
+    /// Known, and not on the list.
+    NotPublic,
+    Unknown,
+}
+
+/// The regions of a series that is not sold everywhere.
+#[derive(Debug, Clone)]
+pub(crate) struct SeriesRegions {
+    pub(crate) regions: Vec<RegionId>,
+    /// Whether no other region has it.
+    complete: bool,
+}
+
+impl RegionStatus {
+    pub(crate) fn of(facts: &Facts, region: &str) -> Self {
+        match facts.services().region(region) {
+            None => Self::Unknown,
+            Some(row) if !row.listed => Self::NotPublic,
+            Some(row) if row.restricted => Self::Restricted,
+            Some(_) => Self::Open,
+        }
+    }
+}
+
+impl SeriesRegions {
+    pub(crate) fn of(facts: &Facts, series: &str, region: impl Fn(&str) -> Option<RegionId>) -> Option<Self> {
+        let row = facts.services().regions_of_series(series)?;
+        let regions = row.regions.iter().filter_map(|name| region(name)).collect();
+        Some(Self { regions, complete: row.complete })
+    }
+}
+
+/// How each service supports a series, by [`ServiceKind::index`]; none if it does not.
+pub(crate) fn series_support(facts: &Facts, series: Option<&str>) -> [Option<Proof>; 9] {
+    ServiceKind::ALL.map(|kind| {
+        let row = series.and_then(|series| facts.services().support_of(kind.id(), series));
+        match row.map(|row| (row.value, row.inferred)) {
+            Some((SupportValue::Documented, false)) => Some(Proof::Documented),
+            Some((SupportValue::Documented, true) | (SupportValue::InUse, _)) => Some(Proof::Indirect),
+            Some((SupportValue::Refused, _)) => None,
+            Some((SupportValue::NotListed, _)) | None => Some(Proof::NotListed),
+        }
+    })
+}
+
+pub(crate) fn region_rejection(case: &Case, region: RegionId) -> Option<RejectReason> {
+    match case.context.catalog.status(region) {
+        RegionStatus::NotPublic => return Some(RejectReason::NotPublic),
+        RegionStatus::Restricted if case.workload().constraints.regions.is_empty() => {
+            return Some(RejectReason::RestrictedRegion);
+        }
+        _ => {}
+    }
+    let sold = case.machine.sold_in.as_ref().filter(|sold| sold.complete)?;
+    (!sold.regions.contains(&region)).then_some(RejectReason::NotSold)
+}
+
+/// The evidence that the service has the size in a region that is not rejected.
+pub(crate) fn proof(case: &Case, region: RegionId) -> Proof {
+    let service = case.series_support().unwrap_or(Proof::NotListed);
+    let elsewhere = case.machine.sold_in.as_ref().is_some_and(|sold| !sold.regions.contains(&region));
+    let here = match case.context.catalog.status(region) {
+        RegionStatus::Unknown | RegionStatus::NotPublic => Proof::NotListed,
+        _ if elsewhere => Proof::NotListed,
+        RegionStatus::Restricted => Proof::Restricted,
+        RegionStatus::Open => Proof::Documented,
+    };
+    service.max(here)
+}
+
+impl<'a> Case<'_, 'a> {
+    /// How the service supports the size; none if it does not.
+    pub(crate) fn series_support(&self) -> Option<Proof> {
+        // A workload profile exists on its service only.
+        if self.machine.profile.is_some() {
+            return Some(Proof::Documented);
+        }
+        let known = self.machine.series_support.get(usize::from(self.terms.kind.index()));
+        known.copied().unwrap_or(Some(Proof::NotListed))
+    }
+
+    /// The row of the table about the series on the service.
+    pub(crate) fn support(&self) -> Option<&'a Support> {
+        let series = self.machine.series.as_deref()?;
+        self.context.facts.services().support_of(self.terms.kind.id(), series)
+    }
+}

@@ -1,0 +1,61 @@
+//! CUDA libraries, by the names of their files.
+
+use cudock_host::host::PythonEnvironment;
+
+use crate::evidence::Component;
+use crate::gather::base_name;
+
+/// Libraries of NVIDIA that choose among their modules by the card.
+const LIBRARIES: [(&str, &str); 28] = [
+    ("libcudart", "cudart"),
+    ("libcublasLt", "cublasLt"),
+    ("libcublas", "cublas"),
+    ("libcudnn", "cudnn"),
+    ("libcufft", "cufft"),
+    ("libcufile", "cufile"),
+    ("libcupti", "cupti"),
+    ("libcurand", "curand"),
+    ("libcusolver", "cusolver"),
+    ("libcusparseLt", "cusparseLt"),
+    ("libcusparse", "cusparse"),
+    ("libcutensor", "cutensor"),
+    ("libnccl", "nccl"),
+    ("libnpp", "npp"),
+    ("libnvJitLink", "nvJitLink"),
+    ("libnvToolsExt", "nvToolsExt"),
+    ("libnvblas", "nvblas"),
+    ("libnvcomp", "nvcomp"),
+    ("libnvinfer", "tensorrt"),
+    ("libnvonnxparser", "tensorrt"),
+    ("libtensorrt_rtx", "tensorrt-rtx"),
+    ("libnvjpeg", "nvjpeg"),
+    ("libnvperf", "nvperf"),
+    ("libnvptxcompiler", "nvptxcompiler"),
+    ("libnvrtc", "nvrtc"),
+    ("libnvshmem", "nvshmem"),
+    ("libnvvm", "nvvm"),
+    ("libcudss", "cudss"),
+];
+
+/// Which of NVIDIA's libraries a file is.
+pub(crate) fn vendor_library(path: &str) -> Option<&'static str> {
+    let (stem, _) = base_name(path).split_once(".so")?;
+    LIBRARIES.iter().find(|(prefix, _)| stem.starts_with(prefix)).map(|(_, library)| *library)
+}
+
+/// A library worth listing, with the version in its file's name; files with less of a version are links or wheels'.
+pub(crate) fn component(path: &str) -> Option<Component> {
+    let name = vendor_library(path)?;
+    let (_, version) = base_name(path).split_once(".so.")?;
+    Some(Component { name: name.to_owned(), version: version.to_owned(), path: path.to_owned() })
+}
+
+/// NVIDIA's distributions of an environment: their files carry less of a version than their metadata.
+pub(crate) fn distributions(python: &PythonEnvironment) -> impl Iterator<Item = Component> {
+    let of_nvidia = |name: &str| name.starts_with("nvidia-") || name.starts_with("tensorrt");
+    python.distributions.iter().filter(move |found| of_nvidia(&found.name)).map(|found| Component {
+        name: found.name.clone(),
+        version: found.version.to_string(),
+        path: found.path.clone(),
+    })
+}

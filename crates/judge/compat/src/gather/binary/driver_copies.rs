@@ -1,0 +1,72 @@
+//! Finds copies of libcuda in a subject.
+
+use cudock_facts::version::DriverVersion;
+use cudock_host::host::FoundBy;
+use cudock_host::loader::Directory;
+
+use crate::evidence::{CopyKind, DriverCopy, Reach};
+use crate::gather::base_name;
+use crate::gather::contents::Contents;
+
+/// Where the container toolkit looks for cuda-compat.
+const COMPAT_DIRECTORY: &str = "/usr/local/cuda/compat";
+/// A stub does nothing; a real libcuda has dozens of megabytes.
+const LARGEST_STUB: u64 = 1 << 20;
+
+pub(crate) fn find(files: &dyn Contents, directories: &[Directory]) -> Vec<DriverCopy> {
+    let mut copies = Vec::new();
+    for directory in directories {
+        let reach = match directory.found_by {
+            FoundBy::LibraryPath => Reach::LibraryPath,
+            FoundBy::Configuration => Reach::Configuration,
+            FoundBy::Default => Reach::Default,
+            FoundBy::NotSearched => Reach::NotSearched,
+        };
+        let path = format!("{}/libcuda.so.1", directory.path);
+        copies.extend(copy(files, path, reach));
+        if reach == Reach::Default {
+            // What a committed container leaves: files of a driver without the link to them.
+            for name in files.names(&directory.path).into_iter().filter(|name| is_versioned(name)) {
+                let found = copy(files, format!("{}/{name}", directory.path), reach);
+                let is_new = |found: &DriverCopy| !copies.iter().any(|known| same(files, known, found));
+                let found = found.filter(is_new);
+                copies.extend(found);
+            }
+        }
+    }
+    // If there are two, the toolkit uses neither.
+    let in_directory: Vec<String> =
+        files.names(COMPAT_DIRECTORY).into_iter().filter(|name| is_versioned(name)).collect();
+    if let [only] = in_directory.as_slice() {
+        copies.extend(copy(files, format!("{COMPAT_DIRECTORY}/{only}"), Reach::CompatDirectory));
+    }
+    copies.sort_by_key(|copy| copy.reach);
+    copies
+}
+
+fn is_versioned(name: &str) -> bool {
+    name.strip_prefix("libcuda.so.").is_some_and(|version| version.contains('.'))
+}
+
+fn same(files: &dyn Contents, one: &DriverCopy, other: &DriverCopy) -> bool {
+    files.real(&one.path) == files.real(&other.path)
+}
+
+fn copy(files: &dyn Contents, path: String, reach: Reach) -> Option<DriverCopy> {
+    let real = files.real(&path)?;
+    let size = files.size(&real)?;
+    let version = base_name(&real).split_once(".so.");
+    let version = version.and_then(|(_, version)| version.parse::<DriverVersion>().ok());
+    let in_compat = real.contains("/compat/") || real.contains("/cuda-compat");
+    let kind = if size == 0 {
+        CopyKind::Empty
+    } else if real.contains("/stubs/") || (size < LARGEST_STUB && version.is_none()) {
+        CopyKind::Stub
+    } else if in_compat || reach == Reach::CompatDirectory {
+        let note = files.elf(&real).and_then(|facts| facts.note.clone());
+        CopyKind::Compat { driver: version, note }
+    } else {
+        CopyKind::Driver(version)
+    };
+    Some(DriverCopy { path, kind, reach })
+}

@@ -1,0 +1,7 @@
+//! What a run has measured.
+
+pub(crate) mod counters;
+pub mod plot;
+pub(crate) mod report;
+pub mod text;
+pub(crate) mod verify;

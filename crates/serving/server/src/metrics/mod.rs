@@ -1,0 +1,5 @@
+//! What operators see: metrics and the log.
+
+pub(crate) mod histogram;
+pub(crate) mod log;
+pub(crate) mod prometheus;
