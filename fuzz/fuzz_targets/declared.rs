@@ -3,7 +3,7 @@
 #![no_main]
 
 use cudock_base::{Arch, LineIndex};
-use cudock_declared::{FileKind, Files, read_sources, read_with_files};
+use cudock_manifests::{FileKind, Files, read_sources, read_with_files};
 use libfuzzer_sys::fuzz_target;
 
 /// A context in which every file has the same text.

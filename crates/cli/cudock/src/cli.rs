@@ -252,7 +252,7 @@ pub(crate) enum Verb {
     Join(JoinArgs),
     /// What deletes a deployment from the inside.
     #[command(hide = true)]
-    Watchdog(cudock_watch::WatchdogArgs),
+    Watchdog(cudock_watchdog::WatchdogArgs),
     /// Published ports of a container.
     #[command(hide = true)]
     Forward {

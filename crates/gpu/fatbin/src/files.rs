@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::read::{Binary, ReadError, is_candidate, read};
-use cudock_map::{MapError, map};
+use cudock_mmap::{MapError, map};
 
 /// Members of a zip file are decompressed in memory; the largest known one with GPU code is a fifth of this.
 const MAX_MEMBER: u64 = 4 << 30;

@@ -28,7 +28,7 @@ mod wrappers;
 pub use bare::BareCubin;
 pub use container::{Codec, Damage, EntryKind, FatbinEntry, GroupMember, Module};
 pub use cubin::{Cubin, Kernel};
-pub use cudock_map::{MapError, map};
+pub use cudock_mmap::{MapError, map};
 pub use elf::{Linkage, VersionNeed, dynamic_linkage, section, sections};
 pub use files::{FileError, InspectError, Inspected, inspect};
 pub use libraries::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library, is_library, library_stem};

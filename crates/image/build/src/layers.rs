@@ -193,7 +193,7 @@ impl LayerJob<'_> {
         if self.targets.is_empty() || *size < 4096 {
             return None;
         }
-        let bytes = cudock_map::map(path).ok()?;
+        let bytes = cudock_mmap::map(path).ok()?;
         if !bytes.starts_with(b"\x7fELF") {
             return None;
         }

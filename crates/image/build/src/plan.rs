@@ -353,6 +353,6 @@ fn has_same_content(one: &ImageFile, other: &ImageFile) -> bool {
 
 fn linkage(file: &ImageFile, has_model: bool) -> Option<LinkedFile> {
     let ImageFileKind::File(FileSource::Disk { path, .. }) = &file.kind else { return None };
-    let bytes = cudock_map::map(path).ok()?;
+    let bytes = cudock_mmap::map(path).ok()?;
     LinkedFile::read(&file.path, &bytes, file.origin.group == LayerGroup::Cuda, has_model)
 }

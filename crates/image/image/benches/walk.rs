@@ -56,7 +56,7 @@ fn main() {
         .layers
         .iter()
         .map(|layer| {
-            cudock_map::map(&blobs.join(layer.digest.replace(':', "/"))).expect("a layer can be mapped")
+            cudock_mmap::map(&blobs.join(layer.digest.replace(':', "/"))).expect("a layer can be mapped")
         })
         .collect();
     maps.sort_by_key(|map| Reverse(map.len()));

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cudock_base::{ErrorKind, FileError, Report};
-use cudock_map::MapError;
+use cudock_mmap::MapError;
 
 use crate::open::ImageSource;
 

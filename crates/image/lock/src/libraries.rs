@@ -41,7 +41,7 @@ pub(crate) enum LibrarySource {
 /// The libraries that a program is linked against.
 pub(crate) fn needed_by(program: &Path) -> Result<Vec<String>, LockError> {
     let wrong = |reason: String| LockError::Program { path: program.to_owned(), reason };
-    let map = cudock_map::map(program).map_err(|error| wrong(error.to_string()))?;
+    let map = cudock_mmap::map(program).map_err(|error| wrong(error.to_string()))?;
     let binary = cudock_fatbin::read(&map).map_err(|error| wrong(error.to_string()))?;
     Ok(binary.linkage.needed)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cudock_base::{Digest, Timestamp};
-use cudock_device::DeviceReport;
+use cudock_gpu_test::DeviceReport;
 use cudock_http::Progress;
 use cudock_image::write::{Destination, WriteOptions};
 use cudock_image::{Access, ImageSource, Pull, ResolvedImage};

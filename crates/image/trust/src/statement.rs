@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cudock_base::Digest;
-use cudock_device::DeviceReport;
+use cudock_gpu_test::DeviceReport;
 use cudock_lock::LockFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -140,8 +140,8 @@ pub fn proof_statement(digest: &Digest, proof: &Proof) -> Statement {
 
 #[cfg(test)]
 mod tests {
-    use cudock_device::{ComputeResult, DeviceInfo};
     use cudock_facts::version::{Capability, CudaVersion};
+    use cudock_gpu_test::{ComputeResult, DeviceInfo};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cudock_base::UsageError;
-use cudock_declared::Files;
+use cudock_manifests::Files;
 
 use crate::InitOptions;
 

@@ -5,10 +5,10 @@ use std::fmt;
 
 use clap::ValueEnum;
 use cudock_base::{Arch, UsageError};
-use cudock_declared::{Declared, FileKind, Files, read_sources, read_with_files};
 use cudock_facts::Facts;
 use cudock_facts::lookup::PackageUse;
 use cudock_facts::tables::GpuUse;
+use cudock_manifests::{Declared, FileKind, Files, read_sources, read_with_files};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -15,9 +15,9 @@ mod write;
 
 use cudock_base::{Arch, UsageError};
 use cudock_compat::Target;
-use cudock_declared::Files;
 use cudock_facts::Facts;
 use cudock_facts::version::CudaVersion;
+use cudock_manifests::Files;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use cudock_declared::{Declared, DeclaredPackage};
 use cudock_facts::Facts;
 use cudock_facts::lookup::without_local;
 use cudock_facts::tables::{JaxPlugin, TorchBuild, TorchRelease};
 use cudock_facts::version::CudaVersion;
+use cudock_manifests::{Declared, DeclaredPackage};
 use pep440_rs::{Version, VersionSpecifiers};
 
 use crate::ProjectKind;

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use cudock_base::UsageError;
-use cudock_declared::Declared;
+use cudock_manifests::Declared;
 use pep440_rs::{Version, VersionSpecifiers};
 
 use crate::candidates::{Draft, first_that_runs};
@@ -218,8 +218,8 @@ fn choose_python(
 
 #[cfg(test)]
 mod tests {
-    use cudock_declared::NoFiles;
     use cudock_facts::Facts;
+    use cudock_manifests::NoFiles;
 
     use super::*;
 

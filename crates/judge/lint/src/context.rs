@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use cudock_base::{Arch, LineIndex, Span};
-use cudock_declared::{CudaPackage, Declared, DeclaredPackage, Files, Manager};
 use cudock_dockerfile::{Build, Command, CommandArg, Run, Setting, Stage, Step, StepKind};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, TextEdit, TextRegion};
 use cudock_facts::lookup::{CudaImage, ImageTag, split_reference};
+use cudock_manifests::{CudaPackage, Declared, DeclaredPackage, Files, Manager};
 
 use crate::rules::{Compilation, Rule};
 use crate::{LintOptions, LintTarget};

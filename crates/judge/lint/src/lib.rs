@@ -24,10 +24,10 @@ mod source;
 mod threads;
 
 use cudock_base::Arch;
-use cudock_declared::{Files, NoFiles};
 use cudock_dockerfile::{Build, SyntaxError};
 use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
+use cudock_manifests::{Files, NoFiles};
 use cudock_target::Target;
 
 pub use context::{LintContext, Report};
@@ -87,7 +87,7 @@ pub fn lint(path: &str, text: &str, options: &LintOptions<'_>) -> Result<Vec<Fin
     let (file, ()) = threads::both(threads, || cudock_dockerfile::parse(text), preload);
     let file = file?;
     let (build, declared) =
-        threads::both(threads, || Build::read(&file), || cudock_declared::read_stages(&file, arch, files));
+        threads::both(threads, || Build::read(&file), || cudock_manifests::read_stages(&file, arch, files));
     let build = build?;
     let context = LintContext::new(&build, &declared, path, options);
     let ignores = ignore::Ignores::read(&build);

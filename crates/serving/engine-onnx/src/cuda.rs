@@ -8,7 +8,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::{Arc, OnceLock};
 
-use cudock_map::Mapping;
+use cudock_mmap::Mapping;
 use libloading::Library;
 use ort::ep::{CUDA, TensorRT};
 

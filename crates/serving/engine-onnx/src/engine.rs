@@ -7,7 +7,7 @@ use cudock_base::lock;
 use cudock_engine::{
     DeviceInfo, Engine, EngineError, Lane, LaneMemory, Provider, SharedEngine, SharedLane, skip_reasons,
 };
-use cudock_map::SharedMemory;
+use cudock_mmap::SharedMemory;
 use cudock_tensor::Signature;
 use ort::environment::Environment;
 use ort::logging::LogLevel;

@@ -68,7 +68,7 @@ struct Converted {
 
 /// Converts the model: in memory, or into files if the original has more than `max_inline` bytes.
 fn convert(settings: &OnnxEngineSettings, max_inline: u64) -> Result<Converted, String> {
-    let model = cudock_map::map(&settings.model).map_err(|error| format!("{error}: {}", error.source))?;
+    let model = cudock_mmap::map(&settings.model).map_err(|error| format!("{error}: {}", error.source))?;
     let directory = settings.model.parent();
     if fp32_bytes(settings) <= max_inline {
         let Fp16Model { bytes, stats } = to_fp16(&model, directory, Weights::Inline)?;

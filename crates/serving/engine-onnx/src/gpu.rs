@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use cudock_map::SharedMemory;
+use cudock_mmap::SharedMemory;
 
 use crate::cuda::{CudaGpu, CudaStream, DeviceMemory, PinnedMemory};
 use crate::memory_limit::BufferBudget;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use cudock_map::Mapping;
+use cudock_mmap::Mapping;
 use cudock_tensor::DType;
 use ort::AsPointer;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};

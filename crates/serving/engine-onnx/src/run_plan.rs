@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 
 use cudock_engine::Extent;
-use cudock_map::SharedMemory;
+use cudock_mmap::SharedMemory;
 use cudock_tensor::{DType, Signature, TensorSpec, elements};
 use ort::session::RunOptions;
 

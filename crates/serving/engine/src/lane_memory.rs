@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use cudock_map::SharedMemory;
+use cudock_mmap::SharedMemory;
 use cudock_tensor::{DType, Signature, TensorSpec, elements};
 
 use crate::{EngineError, OutputView};

@@ -56,7 +56,7 @@ fn from_files(files: &[PathBuf]) -> Result<Option<Model>, ModelError> {
         return file(only).map(Some);
     }
     let parts: Result<Vec<Model>, ModelError> =
-        graphs.into_iter().map(|path| onnx::read_file(path, &cudock_map::map(path)?)).collect();
+        graphs.into_iter().map(|path| onnx::read_file(path, &cudock_mmap::map(path)?)).collect();
     Ok(parts?.into_iter().reduce(combine))
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cudock_map::MapError;
+use cudock_mmap::MapError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {

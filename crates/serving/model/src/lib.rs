@@ -57,7 +57,7 @@ fn file(path: &Path) -> Result<Model, ModelError> {
     if name.ends_with(".safetensors.index.json") {
         return safetensors::read_index(path);
     }
-    let map = cudock_map::map(path).map_err(ModelError::from)?;
+    let map = cudock_mmap::map(path).map_err(ModelError::from)?;
     let is_onnx = has_extension(path, "onnx");
     if has_extension(path, "safetensors") || (!is_onnx && safetensors::is_safetensors(&map)) {
         return safetensors::read_file(path, &map);

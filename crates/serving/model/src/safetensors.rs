@@ -193,7 +193,7 @@ pub(crate) fn read_files(files: &[PathBuf]) -> Result<Model, ModelError> {
         activations: None,
     };
     for file in files {
-        model = combine(model, read_file(file, &cudock_map::map(file)?)?);
+        model = combine(model, read_file(file, &cudock_mmap::map(file)?)?);
     }
     Ok(model)
 }

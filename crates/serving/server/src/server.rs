@@ -105,7 +105,7 @@ struct AcceptedStream {
 impl Server {
     /// Binds the addresses, so that they are known and taken before anything slow is loaded.
     pub fn bind(settings: ServerSettings, resources: &ServerResources) -> Result<Self, ServerError> {
-        cudock_map::return_large_blocks();
+        cudock_mmap::return_large_blocks();
         let first_reserved = descriptors::raise_limit();
         let tls = settings.tls.as_ref().map(Tls::new).transpose()?;
         let mut listeners = Vec::new();

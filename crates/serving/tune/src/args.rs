@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::AxisFilter;
 use clap::{Args, ValueEnum};
-use cudock_load::Arrivals;
-use cudock_load::payload::{BenchProtocol, ShapeOfRow};
+use cudock_loadgen::Arrivals;
+use cudock_loadgen::payload::{BenchProtocol, ShapeOfRow};
 use cudock_project::{DeviceChoice, TimeSpan};
 
 /// Measure a model server, or a model without one; find the fastest settings

@@ -1,6 +1,6 @@
 //! The chart of throughput against latency in the terminal.
 
-use cudock_load::results::text::{count, milliseconds};
+use cudock_loadgen::results::text::{count, milliseconds};
 
 /// Rows of the chart, and columns of the figures beside it.
 const HEIGHT: usize = 6;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use cudock_base::text::format::{count as count_of, duration};
-use cudock_load::results::plot::{Curve, throughput};
-use cudock_load::results::text::{count, milliseconds};
+use cudock_loadgen::results::plot::{Curve, throughput};
+use cudock_loadgen::results::text::{count, milliseconds};
 use cudock_project::DeviceChoice;
 use schemars::JsonSchema;
 use serde::Serialize;

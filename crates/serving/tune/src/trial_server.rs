@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cudock_base::tie_to_parent;
-use cudock_load::{LoadError, Prepared, RequestOptions, ServerUrl, prepare};
+use cudock_loadgen::{LoadError, Prepared, RequestOptions, ServerUrl, prepare};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How often a wait looks for an interrupt.

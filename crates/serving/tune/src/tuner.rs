@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use cudock_base::text::format::duration;
 use cudock_base::{ErrorKind, FileError, Report, UsageError, files};
-use cudock_load::results::text::{count, label};
-use cudock_load::{Load, LoadError, LoadSettings, RequestOptions};
+use cudock_loadgen::results::text::{count, label};
+use cudock_loadgen::{Load, LoadError, LoadSettings, RequestOptions};
 use cudock_project::{DeviceChoice, FILE_NAME, ProjectError, edit_serve};
 use cudock_serve::{ModelSource, SettingsError, locate_models};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -337,7 +337,7 @@ impl Tuner<'_> {
             check_every: 0,
             seed: self.options.requests.seed,
         };
-        Ok(Measurement::of(&cudock_load::run(&settings, &server.requests.requests)?))
+        Ok(Measurement::of(&cudock_loadgen::run(&settings, &server.requests.requests)?))
     }
 }
 

@@ -185,8 +185,8 @@ pub(crate) fn enter(args: &JoinArgs) -> Result<Outcome, Failure> {
 }
 
 /// Watches the deployment that this runs in, and deletes it.
-fn watchdog(args: &cudock_watch::WatchdogArgs) -> Result<Outcome, Failure> {
-    cudock_watch::run(args, &cudock_base::Environment::of_process(), |line| output::status(line))?;
+fn watchdog(args: &cudock_watchdog::WatchdogArgs) -> Result<Outcome, Failure> {
+    cudock_watchdog::run(args, &cudock_base::Environment::of_process(), |line| output::status(line))?;
     Ok(Outcome::Yes)
 }
 

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use cudock_base::text::table::TextTable;
-use cudock_load::{ModelRepository, ModelsReport};
+use cudock_loadgen::{ModelRepository, ModelsReport};
 
 use super::bench::failure;
 use crate::failure::{Failure, Outcome};

@@ -62,7 +62,7 @@ const SCHEMAS: &[Entry] = &[
     ("lock", "Report of `cudock lock`", report::<JsonReport<cudock_lock::LockReport>>),
     ("migrate", "Report of `cudock migrate`", report::<migrate::MigrateReport>),
     ("migrate-translation", "Report of `cudock migrate -o`", report::<migrate::TranslateReport>),
-    ("models", "Report of `cudock models`", report::<cudock_load::ModelsReport>),
+    ("models", "Report of `cudock models`", report::<cudock_loadgen::ModelsReport>),
     ("plan", "Report of `cudock plan`", report::<plan::PlanReport>),
     ("plan-compare", "Report of `cudock plan --compare`", report::<plan::CompareReport>),
     ("plan-why", "Report of `cudock plan --why`", report::<plan::WhyReport>),

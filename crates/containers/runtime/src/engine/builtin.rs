@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cudock_base::Timestamp;
 use cudock_base::files::write_unsynced;
-use cudock_device::DeviceReport;
+use cudock_gpu_test::DeviceReport;
 use cudock_http::Progress;
 use cudock_image::unpack::{LayerStore, Pruned, Unpacked};
 use cudock_image::{Image, ImageError, ResolvedImage, RunConfig};

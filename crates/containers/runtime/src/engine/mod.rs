@@ -6,7 +6,7 @@ mod image_config;
 
 use std::path::PathBuf;
 
-use cudock_device::DeviceReport;
+use cudock_gpu_test::DeviceReport;
 pub use cudock_image::Pull;
 use cudock_image::ResolvedImage;
 use schemars::JsonSchema;

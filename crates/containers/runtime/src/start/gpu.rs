@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use cudock_base::text::printable;
-use cudock_device::DeviceReport;
 use cudock_facts::Facts;
+use cudock_gpu_test::DeviceReport;
 use cudock_host::Root;
 use cudock_inject::{
     Devices, Driver, DriverRoots, Edits, GpuRequest, Placement, edits as edits_for, library_directory,
@@ -139,14 +139,17 @@ fn mount_over(path: &Path, cover: &OwnedFd) -> Result<(), RuntimeError> {
 
 /// Variables that the GPU check needs besides the container's.
 pub(crate) fn verify_environment() -> Vec<(String, String)> {
-    cudock_device::ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    cudock_gpu_test::ENVIRONMENT
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
 }
 
 /// Computes on every GPU of the container this process is in, prints the report on the last line and returns the exit code.
 pub(crate) fn verify() -> i32 {
     // A driver that hangs must not block the start.
     nix::unistd::alarm::set(120);
-    match cudock_device::query(&mut |_| {}) {
+    match cudock_gpu_test::query(&mut |_| {}) {
         Ok(report) => {
             println!("{}", serde_json::to_string(&report).unwrap_or_default());
             i32::from(!report.all_compute())

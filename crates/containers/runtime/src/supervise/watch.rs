@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use cudock_base::Report as _;
-use cudock_device::DeviceReport;
+use cudock_gpu_test::DeviceReport;
 use cudock_group::restart::Backoff;
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -297,7 +297,7 @@ impl Watcher<'_> {
         let streams = Some([null()?, writer, second]);
         let plan =
             Plan { process: ProcessPlan { tty: false, ..self.plan.process.clone() }, ..self.plan.clone() };
-        cudock_device::prepare();
+        cudock_gpu_test::prepare();
         let mut private = self.private.clone();
         private.environment.extend(gpu::verify_environment());
         let mut created = launch::create(self.dir, &plan, &private, network, streams, Some(gpu::verify))?;

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use cudock_facts::version::Capability;
-use cudock_map::map;
+use cudock_mmap::map;
 
 use super::write::{self, SlimError, temp_path};
 use super::{SlimPlan, plan, wheel};

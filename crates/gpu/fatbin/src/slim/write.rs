@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use cudock_facts::version::Capability;
-use cudock_map::map;
+use cudock_mmap::map;
 
 use super::compact::{self, CompactError};
 use super::{Patch, SlimPlan};

@@ -130,7 +130,7 @@ pub fn unpack(
     if let Some(list) = read_list(&directory) {
         return Ok(UnpackedPackage { digest: digest.clone(), list, directory });
     }
-    let bytes = cudock_map::map(archive).map_err(|error| FileError::at("read", archive)(error.source))?;
+    let bytes = cudock_mmap::map(archive).map_err(|error| FileError::at("read", archive)(error.source))?;
     // One per process: another that unpacks the same package finishes first or second, with the same result.
     let unfinished = files::temporary_path(&directory);
     remove(&unfinished)?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use cudock_map::Mmap;
+use cudock_mmap::Mmap;
 
 use super::LayerLimits;
 use super::codec::Codec;
@@ -236,7 +236,7 @@ impl<'c, 'a> Content<'c, 'a> {
         }
         let size = usize::try_from(self.size).map_err(|_| unexpected_eof())?;
         if let ContentSource::File { path, map, .. } = &mut self.source {
-            *map = Some(cudock_map::map(path).map_err(|error| error.source)?);
+            *map = Some(cudock_mmap::map(path).map_err(|error| error.source)?);
         } else {
             self.start()?;
         }

@@ -49,7 +49,7 @@ fn read(
     name: Option<&str>,
     options: &OpenOptions,
 ) -> Result<Content, ImageError> {
-    let map = cudock_map::map(file)?;
+    let map = cudock_mmap::map(file)?;
     let not_an_image = |reason: String| ImageError::NotAnImage { subject: location.to_owned(), reason };
     if is_compressed(&map) {
         let scratch = ScratchDir::new(&options.scratch)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use cudock_base::Digest;
-use cudock_map::Mmap;
+use cudock_mmap::Mmap;
 use cudock_registry::{Client, Reference};
 
 use crate::error::ImageError;
@@ -61,7 +61,7 @@ pub(crate) struct Bytes {
 
 impl Bytes {
     pub(crate) fn of_file(path: &Path) -> Result<Self, ImageError> {
-        Ok(Self::whole(cudock_map::map(path)?))
+        Ok(Self::whole(cudock_mmap::map(path)?))
     }
 
     pub(super) fn whole(map: Mmap) -> Self {

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use cudock_declared::Files;
+use cudock_manifests::Files;
 
 /// The limit of a file; requirements files are far smaller.
 const LARGEST: u64 = 4 << 20;

@@ -100,7 +100,7 @@ impl Contents for Disk {
         if let Some(facts) = known.get(&real) {
             return facts.clone();
         }
-        let facts = cudock_map::map(Path::new(&real))
+        let facts = cudock_mmap::map(Path::new(&real))
             .ok()
             .and_then(|bytes| bytes.starts_with(b"\x7fELF").then(|| Arc::new(file_facts::read_elf(&bytes))));
         known.insert(real, facts.clone());

@@ -15,7 +15,7 @@ use super::image::python_environments;
 use super::survey::{ArtifactFinder, machine_of, survey};
 use super::{Context, GatherError, Subject, file_name, started_with};
 use crate::evidence::{Evidence, SubjectKind};
-use cudock_declared::{Declared, FileKind, Files, read_sources, read_with_files};
+use cudock_manifests::{Declared, FileKind, Files, read_sources, read_with_files};
 
 pub(super) fn evidence(directory: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
     let real = directory.canonicalize().map_err(GatherError::io(directory))?;

@@ -26,7 +26,7 @@ pub use subject::{Subject, image_subject, is_file_name, subject};
 
 use self::python::frameworks::Completeness;
 use crate::evidence::Evidence;
-use cudock_declared::{Declared, DeclaredError, FileKind, Files};
+use cudock_manifests::{Declared, DeclaredError, FileKind, Files};
 
 /// An error while gathering evidence.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +115,7 @@ fn environment(
     let copied = if kind == FileKind::Dockerfile { &text } else { "" };
     let directory = BuildContext::of_dockerfile(path, copied);
     let (own, arch) = (file_name(path), Arch::default());
-    let mut declared = cudock_declared::read_with_files(kind, name, &text, arch, &own, &directory)
+    let mut declared = cudock_manifests::read_with_files(kind, name, &text, arch, &own, &directory)
         .map_err(|error| GatherError::Declared { file: name.to_owned(), error })?;
     if kind == FileKind::Pyproject {
         declared.keep_default_groups();
@@ -131,7 +131,7 @@ pub fn gather_dockerfile(
     context: &Context<'_>,
 ) -> Result<Evidence, GatherError> {
     const NAME: &str = "Dockerfile";
-    let mut declared = cudock_declared::read_with_files(FileKind::Dockerfile, NAME, text, arch, NAME, files)
+    let mut declared = cudock_manifests::read_with_files(FileKind::Dockerfile, NAME, text, arch, NAME, files)
         .map_err(|error| GatherError::Declared { file: NAME.to_owned(), error })?;
     declared.platform.get_or_insert_with(|| format!("linux/{}", arch.oci_name()));
     Ok(of_environment(&declared, NAME, context))

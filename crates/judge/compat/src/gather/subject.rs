@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use cudock_image::{ImageSource, local_path};
 
 use super::{GatherError, file_name};
-use cudock_declared::FileKind;
+use cudock_manifests::FileKind;
 
 /// Something that can be checked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Reads what `CMakeLists.txt` files build, install and link. Generated names and conditions are not evaluated.
 
-use cudock_declared::Files;
+use cudock_manifests::Files;
 
 use super::BuildTargets;
 

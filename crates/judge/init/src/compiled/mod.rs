@@ -5,10 +5,10 @@ mod makefile;
 
 use cudock_base::UsageError;
 use cudock_compat::Target;
-use cudock_declared::{Targets, read_sources};
 use cudock_facts::Facts;
 use cudock_facts::tables::{TagStatus, Tags};
 use cudock_facts::version::{Capability, CudaRelease, DriverVersion};
+use cudock_manifests::{Targets, read_sources};
 
 use crate::candidates::{Draft, first_that_runs};
 use crate::detect::is_plain_path;

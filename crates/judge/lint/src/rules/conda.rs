@@ -1,10 +1,10 @@
 //! conda, mamba and micromamba: channels, CUDA without a GPU in the build, and how environments are used and cleaned.
 
 use cudock_base::Span;
-use cudock_declared::{DeclaredPackage, Manager};
 use cudock_dockerfile::{Command, StepKind};
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::version::{CudaRelease, CudaVersion};
+use cudock_manifests::{DeclaredPackage, Manager};
 use pep440_rs::Version;
 
 use super::Rule;

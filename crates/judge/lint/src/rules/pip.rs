@@ -1,12 +1,12 @@
 //! What rules ask about packages from pip and uv: their CUDA, how they are built, and edits of the commands that install them.
 
 use cudock_base::{Arch, Span};
-use cudock_declared::{DeclaredPackage, Manager};
 use cudock_dockerfile::{Command, CommandArg, StepKind};
 use cudock_facts::finding::TextEdit;
 use cudock_facts::lookup::{ImageTag, PackageUse, TorchWheel, split_reference};
 use cudock_facts::tables::{GpuUse, SourceBuild};
 use cudock_facts::version::{CudaRelease, CudaVersion};
+use cudock_manifests::{DeclaredPackage, Manager};
 
 use crate::context::{Installed, LintContext, RunCommand};
 

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use cudock_base::Span;
 use cudock_base::text::format::bytes;
 use cudock_compat::{codes, judge, of_declared};
-use cudock_declared::{DeclaredPackage, Manager, Targets};
 use cudock_dockerfile::{Command, CommandArg, Setting, StepKind};
 use cudock_facts::finding::{Finding, Severity, TextEdit};
 use cudock_facts::lookup::NamedCuda;
 use cudock_facts::version::Capability;
+use cudock_manifests::{DeclaredPackage, Manager, Targets};
 use cudock_target::Target;
 use pep440_rs::Version;
 

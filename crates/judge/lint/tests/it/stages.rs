@@ -1,9 +1,9 @@
 //! Near misses and further cases of the rules about stages.
 
-use cudock_declared::Files;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_lint::{LintOptions, lint};
+use cudock_manifests::Files;
 
 use crate::examples::findings;
 

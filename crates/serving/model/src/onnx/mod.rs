@@ -84,7 +84,7 @@ pub fn read(bytes: &[u8]) -> Result<OnnxGraph, String> {
 
 /// Reads a model file; `None` if it is not a readable ONNX file.
 pub fn open(path: &Path) -> Option<OnnxGraph> {
-    read(&cudock_map::map(path).ok()?).ok()
+    read(&cudock_mmap::map(path).ok()?).ok()
 }
 
 pub fn external_files(path: &Path) -> Vec<PathBuf> {

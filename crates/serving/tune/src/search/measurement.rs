@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_load::LoadReport;
+use cudock_loadgen::LoadReport;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cudock_engine::{DeviceInfo, Engine, EngineSettings, Provider};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
-use cudock_load::engine_bench::{BatchRun, EngineBench, EngineBenchError, EngineReport, JsonCost};
+use cudock_loadgen::engine_bench::{BatchRun, EngineBench, EngineBenchError, EngineReport, JsonCost};
 use cudock_project::DeviceChoice;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use super::bare::EngineBenchReport;
 use crate::output::{BOLD, DIM, line, styled};
 use cudock_base::text::format::fixed_bytes;
-use cudock_load::results::text::{count, milliseconds};
+use cudock_loadgen::results::text::{count, milliseconds};
 
 pub(super) fn print(measured: &EngineBenchReport) {
     let sessions =

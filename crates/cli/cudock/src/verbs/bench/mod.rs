@@ -10,7 +10,7 @@ pub(super) use self::bare::EngineBenchReport;
 pub(super) use self::runs::BenchReport;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::Format;
-use cudock_load::LoadError;
+use cudock_loadgen::LoadError;
 pub(crate) use cudock_tune::BenchArgs;
 
 pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> {

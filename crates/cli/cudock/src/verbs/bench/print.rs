@@ -1,6 +1,6 @@
 //! Prints runs as text.
 
-use cudock_load::results::text::{count, label, milliseconds, notes_of};
+use cudock_loadgen::results::text::{count, label, milliseconds, notes_of};
 
 use super::runs::BenchReport;
 use crate::output::{BOLD, DIM, RED, line, styled, wrapped};

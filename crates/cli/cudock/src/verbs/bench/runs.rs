@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_load::results::text::{head, label, row, seconds};
-use cudock_load::{
+use cudock_loadgen::results::text::{head, label, row, seconds};
+use cudock_loadgen::{
     Load, LoadReport, LoadSettings, Prepared, RateSearch, RequestOptions, SearchStep, ServerUrl,
     highest_rate, prepare,
 };
@@ -34,7 +34,7 @@ pub(crate) struct BenchReport {
     schema: u8,
     url: String,
     path: String,
-    protocol: cudock_load::payload::BenchProtocol,
+    protocol: cudock_loadgen::payload::BenchProtocol,
     body_bytes: usize,
     pub(super) runs: Vec<LoadReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
             if target.path().is_some() { "" } else { &plan.path },
             plan.summary
         );
-        write_plot(file, &cudock_load::results::plot::runs(&title, &measured.runs))?;
+        write_plot(file, &cudock_loadgen::results::plot::runs(&title, &measured.runs))?;
     }
     match format {
         Format::Text => print::notes(&measured),
@@ -158,7 +158,7 @@ fn run_load(args: &BenchArgs, plan: &Prepared, load: Load) -> Result<LoadReport,
         check_every: args.check_every,
         seed: args.seed,
     };
-    cudock_load::run(&settings, &plan.requests).map_err(|error| failure(&error))
+    cudock_loadgen::run(&settings, &plan.requests).map_err(|error| failure(&error))
 }
 
 fn search(

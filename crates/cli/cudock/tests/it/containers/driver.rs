@@ -70,7 +70,7 @@ fn node(path: &Path, major: u32, minor: u32) -> Option<()> {
 
 /// Puts a libcuda that answers in the place of the one that is only a file; none where nothing compiles C.
 pub(super) fn install_cuda(driver: &Path, definitions: &[&str]) -> Option<()> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gpu/device/tests/fake_cuda.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gpu/gpu-test/tests/fake_cuda.c");
     let library = driver.join(LIBRARIES).join(format!("libcuda.so.{VERSION}"));
     let mut compiler = Command::new("cc");
     compiler

@@ -17,7 +17,7 @@ pub(in crate::gather) fn evidence(
     context: &Context<'_>,
 ) -> Result<Evidence, GatherError> {
     let real = path.canonicalize().map_err(GatherError::io(path))?;
-    let bytes = cudock_map::map(&real).map_err(ImageError::from)?;
+    let bytes = cudock_mmap::map(&real).map_err(ImageError::from)?;
     let real = real.to_string_lossy().into_owned();
     let broken = |message: String| GatherError::Broken { path: path.to_owned(), message };
     let binary = cudock_fatbin::read(&bytes).map_err(|error| broken(error.to_string()))?;

@@ -10,7 +10,7 @@ use pep440_rs::Version;
 
 use crate::codes;
 use crate::evidence::{BuildFailure, CopyKind, DriverCopy, Evidence, Reach, Unread};
-use cudock_declared::{DeclaredImage, DeclaredPackage};
+use cudock_manifests::{DeclaredImage, DeclaredPackage};
 
 /// What a base image brings.
 #[derive(Debug, Clone, Default)]

@@ -8,7 +8,7 @@ use cudock_facts::version::{CudaVersion, PtxArch, SmArch, Variant};
 use super::base::toolkit_of_image;
 use crate::codes;
 use crate::evidence::{Artifact, ArtifactKind, BuildFailure, Code, Evidence, Runtime};
-use cudock_declared::{Compiled, Declared, Targets};
+use cudock_manifests::{Compiled, Declared, Targets};
 
 pub(super) fn add(facts: &Facts, file: &str, declared: &Declared, evidence: &mut Evidence) {
     for compiled in &declared.compiled {

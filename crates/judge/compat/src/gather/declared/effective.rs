@@ -6,7 +6,7 @@ use std::str::FromStr;
 use pep440_rs::VersionSpecifiers;
 
 use super::base::Base;
-use cudock_declared::{Declared, DeclaredPackage};
+use cudock_manifests::{Declared, DeclaredPackage};
 
 /// What is installed after all steps, with the framework of the base image first, and without notes.
 pub(super) fn effective(declared: &Declared, base: Option<&Base>) -> Declared {

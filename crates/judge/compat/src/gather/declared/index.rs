@@ -7,7 +7,7 @@ use cudock_facts::lookup::{TorchWheel, without_local};
 use super::position;
 use crate::codes;
 use crate::evidence::BuildFailure;
-use cudock_declared::{Declared, DeclaredPackage, Manager};
+use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
 /// A version of torch that its index never had: each index holds the releases of some years.
 pub(super) fn missing_version(facts: &Facts, file: &str, declared: &Declared) -> Option<BuildFailure> {

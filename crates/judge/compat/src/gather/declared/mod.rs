@@ -19,7 +19,7 @@ use super::python::package_names::FRAMEWORKS;
 use crate::codes;
 use crate::evidence::{Artifact, ArtifactKind, Code, Effect, Evidence, Missing, Range, SubjectKind, Unread};
 use crate::gather::python::{conflicts, package_names};
-use cudock_declared::{Declared, DeclaredPackage, Manager};
+use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
 /// What a file says about GPUs, with the tables' help.
 pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch: &str) -> Evidence {

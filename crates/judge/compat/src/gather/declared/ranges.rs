@@ -6,7 +6,7 @@ use cudock_facts::Facts;
 use cudock_facts::lookup::TorchWheel;
 use pep440_rs::{Operator, Version, VersionSpecifiers};
 
-use cudock_declared::{Declared, DeclaredPackage, Manager};
+use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
 /// Releases of the tables that satisfy what is asked, oldest first; none where a later release could satisfy it, too.
 pub(super) fn versions(facts: &Facts, package: &DeclaredPackage) -> Vec<Version> {

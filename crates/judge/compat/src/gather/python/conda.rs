@@ -6,7 +6,7 @@ use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::{CpuBuildSeverity, Support};
 
 use crate::evidence::{Artifact, ArtifactKind, Code, Runtime};
-use cudock_declared::{Declared, DeclaredPackage, Manager};
+use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
 /// A framework and its packages in conda.
 struct Family {

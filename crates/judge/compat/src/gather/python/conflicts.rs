@@ -11,7 +11,7 @@ use pep440_rs::Version;
 use super::package_names::allows;
 use crate::codes;
 use crate::evidence::{BuildFailure, Evidence};
-use cudock_declared::{Declared, DeclaredPackage, Manager};
+use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
 /// Finds the first conflict of a file. In a Dockerfile one command may undo what another installed, so it only warns.
 /// Files, extras and groups that need not be installed together are not held against each other.

@@ -11,7 +11,7 @@ use pep440_rs::{Version, VersionSpecifiers};
 
 use super::conda;
 use crate::evidence::{Artifact, ArtifactKind, Code, Evidence, PackageCode, Runtime, Unread};
-use cudock_declared::{Declared, DeclaredPackage, Manager};
+use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
 /// Frameworks that are judged by the tables of their builds.
 pub(crate) const FRAMEWORKS: [&str; 9] = [

@@ -1,11 +1,11 @@
 //! Builds of torch: for which CUDA, from which index, and for which Python.
 
 use cudock_base::Span;
-use cudock_declared::DeclaredPackage;
 use cudock_dockerfile::{Command, StepKind};
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::lookup::{NamedCuda, TorchWheel, split_reference};
 use cudock_facts::version::CudaVersion;
+use cudock_manifests::DeclaredPackage;
 
 use super::super::pip::{
     Compilation, TORCH_FAMILY, is_pip, is_torch_only, source_builds, toolkit_of_base, torch_cuda, use_index,

@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet};
 
 use cudock_base::text::format::bytes;
 use cudock_compat::codes;
-use cudock_declared::{DeclaredPackage, Manager};
 use cudock_dockerfile::StepKind;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::lookup::{ImageTag, PackageUse, TagVerdict, without_local};
 use cudock_facts::tables::{GpuUse, TorchRelease};
+use cudock_manifests::{DeclaredPackage, Manager};
 use pep440_rs::{Operator, Version, VersionSpecifiers};
 
 use super::Rule;

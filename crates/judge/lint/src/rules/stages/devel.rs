@@ -2,11 +2,11 @@
 
 use cudock_base::Span;
 use cudock_base::text::format;
-use cudock_declared::Manager;
 use cudock_dockerfile::{Command, CommandArg, CopyFrom, StepKind};
 use cudock_facts::lookup::{ImageTag, PackageUse, split_reference};
 use cudock_facts::tables::GpuUse;
 use cudock_facts::version::{CudaRelease, CudaVersion};
+use cudock_manifests::Manager;
 
 use super::programs::{is_compiler, is_text};
 use super::{copies, image};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Component, Path};
 
-use cudock_map::Mmap;
+use cudock_mmap::Mmap;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
@@ -141,7 +141,7 @@ impl<'a> WeightStore<'a> {
         let file = match self.files.entry(location) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(new) => {
-                let file = cudock_map::map(&directory.join(new.key()))
+                let file = cudock_mmap::map(&directory.join(new.key()))
                     .map_err(|error| format!("{error}: {}", error.source))?;
                 new.insert(file)
             }
