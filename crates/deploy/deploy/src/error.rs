@@ -22,7 +22,7 @@ pub enum DeployError {
         source: ApiError,
     },
     #[error(transparent)]
-    Sweep(#[from] cudock_sweep::local::SweepError),
+    Sweep(#[from] cudock_sweep_run::SweepError),
     #[error(transparent)]
     Usage(#[from] UsageError),
     #[error(transparent)]

@@ -10,7 +10,7 @@ use cudock_azure::{
 };
 use cudock_base::{Environment, UsageError};
 use cudock_http::Method;
-use cudock_sweep::local::watch_interrupts;
+use cudock_sweep_run::watch_interrupts;
 
 use crate::clock::SystemClock;
 use crate::create::requester::{Owner, Requester};

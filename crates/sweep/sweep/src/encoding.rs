@@ -1,58 +1,53 @@
 //! How times, money and floats are written in the journal.
 
 /// A point in time as milliseconds since 1970.
-pub(crate) mod timestamp {
+pub mod timestamp {
     use cudock_base::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer};
 
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    pub(crate) fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(time.millis().unwrap_or(0))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         u64::deserialize(deserializer).map(Timestamp::from_millis)
     }
 }
 
 /// A length of time as milliseconds.
-pub(crate) mod millis {
+pub mod millis {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }
 
 /// An optional length of time as milliseconds.
-pub(crate) mod option_millis {
+pub mod option_millis {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[allow(clippy::ref_option, reason = "as serde calls it")]
-    pub(crate) fn serialize<S: Serializer>(
-        time: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Duration>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
     }
 }
 
 /// An optional amount of money as decimal text, so that no digit is lost.
-pub(crate) mod option_usd {
+pub mod option_usd {
     use cudock_base::{Usd, usd_text};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -61,28 +56,28 @@ pub(crate) mod option_usd {
     struct Text(#[serde(with = "usd_text")] Usd);
 
     #[allow(clippy::ref_option, reason = "as serde calls it")]
-    pub(crate) fn serialize<S: Serializer>(amount: &Option<Usd>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(amount: &Option<Usd>, serializer: S) -> Result<S::Ok, S::Error> {
         amount.map(Text).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>, D::Error> {
         Ok(Option::<Text>::deserialize(deserializer)?.map(|Text(amount)| amount))
     }
 }
 
 /// Any float: JSON has no infinities and no NaN, so those are strings.
-pub(crate) mod any_float {
+pub mod any_float {
     use std::fmt;
 
     use serde::de::{self, Visitor};
     use serde::{Deserializer, Serializer};
 
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
         if value.is_finite() { serializer.serialize_f64(*value) } else { serializer.collect_str(value) }
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
         deserializer.deserialize_any(FloatVisitor)
     }
 

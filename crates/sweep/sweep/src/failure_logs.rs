@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::journal::TrialId;
 
 /// Most lines that are kept of a log.
-pub(crate) const MAX_LINES: usize = 10;
+pub const MAX_LINES: usize = 10;
 
 /// The end of the output of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl FromIterator<(TrialId, LogTail)> for FailureLogs {
 
 impl LogTail {
     /// The last of some lines; none if there are none.
-    pub(crate) fn new(path: &Path, mut lines: Vec<String>) -> Option<Self> {
+    pub fn new(path: &Path, mut lines: Vec<String>) -> Option<Self> {
         lines.drain(..lines.len().saturating_sub(MAX_LINES));
         (!lines.is_empty()).then(|| Self { path: path.to_owned(), lines })
     }

@@ -1,25 +1,22 @@
 //! Hyperparameter sweeps as a state machine over an append-only journal.
 //!
-//! Nothing here starts a process or reads a clock, except [`local`]. A [`Sweep`] is built by applying [`Event`]s, and
+//! Nothing here starts a process or reads a clock. A [`Sweep`] is built by applying [`Event`]s, and
 //! [`Sweep::next`] returns what has to be done: start a trial, stop one, finish. Each action is in the journal before it
 //! is carried out, so a sweep that was killed at any point continues from its journal and decides the same.
 
 pub mod config;
-mod encoding;
-mod failure_logs;
+pub mod encoding;
+pub mod failure_logs;
 pub mod journal;
-pub mod local;
 mod normal;
 mod pareto;
 pub mod policy;
 mod sampler;
 pub mod space;
 pub mod state;
-pub mod view;
 
 pub use config::{MetricFormat, MetricSource, Objective, SamplerKind, SweepLimits, SweepPlan, resolve};
 pub use cudock_project::{Goal, ParameterValue, PassMode};
-pub use failure_logs::{FailureLogs, LogTail};
 pub use journal::{
     AttemptEnd, Event, Journal, JournalError, Record, StopReason, SweepEnd, SweepLog, TrialHandle, TrialId,
 };

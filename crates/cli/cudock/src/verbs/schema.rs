@@ -77,7 +77,7 @@ const SCHEMAS: &[Entry] = &[
     ("slim", "Report of `cudock slim`", report::<slim::SlimReport>),
     ("copy", "Report of `cudock copy` and `cudock push`", report::<transfer::TransferReport>),
     ("stats", "Report of `cudock stats`", report::<JsonReport<StatsReport>>),
-    ("sweep", "Report of `cudock sweep`", report::<cudock_sweep::view::SweepReport<'_>>),
+    ("sweep", "Report of `cudock sweep`", report::<cudock_sweep_report::SweepReport<'_>>),
     ("top", "Report of `cudock top`", report::<JsonReport<TopReport>>),
     ("verify", "Report of `cudock verify`", report::<JsonReport<cudock_deploy::VerifyReport>>),
     (

@@ -12,8 +12,8 @@ use cudock_azure::{Target, WorkKind, deployment, open_job, open_jobs, sweep_depl
 use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_project::{PassMode, Project, TimeSpan, WorkloadKind};
-use cudock_sweep::local::{DriveEnd, DriveError, ProjectSweep, SweepDriver, SweepObserver};
 use cudock_sweep::{MachineSlots, MetricSource, SweepPlan};
+use cudock_sweep_run::{DriveEnd, DriveError, ProjectSweep, SweepDriver, SweepObserver};
 
 use self::native::Inexpressible;
 use self::service_runner::{RunnerMachine, ServiceRunner};

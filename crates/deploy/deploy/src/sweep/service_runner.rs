@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use cudock_azure::{DeploymentIdentity, JobTime, Target};
 use cudock_base::Timestamp;
-use cudock_sweep::local::{AttemptToStart, LiveAttempt, OutputMetrics, Runner, RunnerEvent, trial_words};
 use cudock_sweep::{AttemptEnd, Event, SweepPlan, TrialHandle, TrialId};
+use cudock_sweep_run::{AttemptToStart, LiveAttempt, OutputMetrics, Runner, RunnerEvent, trial_words};
 
 use super::trial_jobs::{JobState, JobStates, TrialJobs};
 use crate::clock::Clock;

@@ -5,12 +5,11 @@ mod sobol;
 mod tpe;
 
 use cudock_base::Rng;
+use grid::Grid;
 
 use crate::config::{SamplerKind, SweepPlan};
 use crate::journal::TrialId;
 use crate::space::{Assignment, Space};
-
-use grid::Grid;
 pub(crate) use grid::{MAX_COMBINATIONS, raw_combinations};
 pub use sobol::SOBOL_DIMENSIONS;
 

@@ -4,10 +4,9 @@
 //! better two-dimensional projections" (2008), set D(6). Each dimension is shifted by a random number of the seed
 //! (digital shift), which keeps the points as even as they are.
 
+use super::stream;
 use crate::journal::TrialId;
 use crate::space::{Assignment, Space};
-
-use super::stream;
 
 /// Most parameters of a space that is sampled by a Sobol sequence.
 pub const SOBOL_DIMENSIONS: usize = ROWS.len() + 1;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use cudock_base::Usd;
 use cudock_project::Project;
-use cudock_sweep::local::trial_words;
 use cudock_sweep::policy::{EvaluationSchedule, Slack};
 use cudock_sweep::{
     Condition, Distribution, Goal, MetricFormat, MetricSource, ParameterValue, PassMode, SamplerKind,
     SweepPlan, TerminationPolicy, resolve,
 };
+use cudock_sweep_run::trial_words;
 
 use crate::support::text;
 

@@ -12,14 +12,8 @@
 
 mod config;
 mod journal;
-mod local;
-mod local_kill;
-mod local_support;
 mod policies;
 mod samplers;
 mod simulation;
 mod state;
 mod support;
-mod view;
-mod view_programs;
-mod view_support;

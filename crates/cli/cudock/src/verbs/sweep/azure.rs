@@ -7,7 +7,7 @@ use cudock_deploy::{
 };
 use cudock_facts::Facts;
 use cudock_sweep::SweepPlan;
-use cudock_sweep::local::{ProjectSweep, SweepObserver};
+use cudock_sweep_run::{ProjectSweep, SweepObserver};
 
 use super::super::deploy;
 use super::{DriveEnd, SweepArgs};

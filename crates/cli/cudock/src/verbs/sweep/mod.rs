@@ -10,8 +10,9 @@ use clap::Args;
 use cudock_base::{Timestamp, files};
 use cudock_deploy::SweepDeployFlags;
 use cudock_facts::Facts;
-use cudock_sweep::local::{DriveEnd, LocalSweepArgs, SweepCommand, SweepDir, SweepObserver};
-use cudock_sweep::{Sweep, TrialId, view};
+use cudock_sweep::{Sweep, TrialId};
+use cudock_sweep_report as view;
+use cudock_sweep_run::{DriveEnd, LocalSweepArgs, SweepCommand, SweepDir, SweepObserver};
 
 use self::azure::AzureEnd;
 use crate::failure::{Failure, Outcome};
@@ -61,7 +62,7 @@ pub(super) fn run(
 
 /// The process of a worker.
 pub(super) fn run_worker(lock: &Path) -> Result<Outcome, Failure> {
-    let worked = cudock_sweep::local::run_worker(lock);
+    let worked = cudock_sweep_run::run_worker(lock);
     worked.map(|()| Outcome::Yes).map_err(|error| Failure::outside(format!("sweep worker failed: {error}")))
 }
 
@@ -81,7 +82,7 @@ fn start(
             AzureEnd::Other(outcome) => return Ok(outcome),
         }
     } else {
-        let interrupted = cudock_sweep::local::watch_interrupts().map_err(setup)?;
+        let interrupted = cudock_sweep_run::watch_interrupts().map_err(setup)?;
         sweep.run(&args.local.flags, program, &observer, &interrupted)?
     };
     observer.erase();

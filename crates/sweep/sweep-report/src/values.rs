@@ -1,0 +1,162 @@
+//! What the views derive from a trial.
+
+use std::time::Duration;
+
+use cudock_base::{Timestamp, text};
+use cudock_sweep::{
+    Assignment, Goal, MetricPoint, Objective, ParameterValue, Sweep, Trial, TrialAttempt, TrialStatus,
+};
+
+/// The curve of a metric in the last attempt; empty if there is none.
+pub(crate) fn curve<'t>(trial: &'t Trial, metric: &str) -> &'t [MetricPoint] {
+    trial.attempt().and_then(|attempt| attempt.curves.get(metric)).map_or(&[], Vec::as_slice)
+}
+
+/// The values of a trial by objective: its result, or what it has reached so far. Like results, a value is the best of its
+/// curve if there is one objective, and the last if there are several.
+pub(crate) fn scores(trial: &Trial, objectives: &[Objective]) -> Vec<Option<f64>> {
+    if let Some(result) = &trial.result {
+        return result.iter().copied().map(Some).collect();
+    }
+    let score = |objective: &Objective| {
+        let mut values = curve(trial, &objective.metric).iter().map(|point| point.value);
+        match objectives {
+            [only] => best(only.goal, values),
+            _ => values.next_back().filter(|value| value.is_finite()),
+        }
+    };
+    objectives.iter().map(score).collect()
+}
+
+/// The best of the finite values.
+pub(crate) fn best(goal: Goal, values: impl Iterator<Item = f64>) -> Option<f64> {
+    let better = |a: f64, b: f64| match goal {
+        Goal::Minimize => a.min(b),
+        Goal::Maximize => a.max(b),
+    };
+    values.filter(|value| value.is_finite()).reduce(better)
+}
+
+/// Reports of the first objective in the last attempt.
+pub(crate) fn steps(trial: &Trial, objectives: &[Objective]) -> usize {
+    objectives.first().map_or(0, |objective| curve(trial, &objective.metric).len())
+}
+
+/// The step of each point: what the program called it if it always did, in ascending order; else the number of the report.
+pub(crate) fn numbered(points: &[MetricPoint]) -> Vec<(u64, f64)> {
+    let named: Option<Vec<(u64, f64)>> =
+        points.iter().map(|point| point.step.map(|step| (step, point.value))).collect();
+    let ascends = |points: &Vec<(u64, f64)>| points.is_sorted_by(|a, b| a.0 < b.0);
+    named.filter(ascends).unwrap_or_else(|| (1..).zip(points.iter().map(|point| point.value)).collect())
+}
+
+/// How long all attempts of a trial ran, up to now.
+pub(crate) fn run_time(trial: &Trial, now: Timestamp) -> Duration {
+    let time = |attempt: &TrialAttempt| {
+        if attempt.end.is_some() { attempt.ran } else { now.since(attempt.starting) }
+    };
+    trial.attempts.iter().map(time).sum()
+}
+
+/// Why a trial ended, without its number and status, which stand beside it.
+pub(crate) fn reason(trial: &Trial, objectives: &[Objective]) -> Option<String> {
+    let ending = trial.ending(objectives)?;
+    let subject = format!("trial {} {}", trial.id, trial.status.name());
+    let rest = ending.strip_prefix(&subject).unwrap_or(&ending);
+    Some(text::truncate(rest.trim_start_matches([':', ' ']), 300)).filter(|reason| !reason.is_empty())
+}
+
+/// The number that a parameter is, if it is one.
+#[allow(clippy::cast_precision_loss, reason = "a position on a chart, or a float in a file")]
+pub(crate) fn as_float(value: &ParameterValue) -> Option<f64> {
+    match value {
+        ParameterValue::Int(value) => Some(*value as f64),
+        ParameterValue::Float(value) => Some(*value),
+        ParameterValue::Bool(_) | ParameterValue::Text(_) => None,
+    }
+}
+
+/// Parameters on one line: `lr=0.01 optimizer=adam`.
+pub(crate) fn parameters(assignment: &Assignment) -> String {
+    let pairs = assignment.iter().map(|(name, value)| format!("{name}={value}"));
+    text::truncate(&pairs.collect::<Vec<_>>().join(" "), 1000)
+}
+
+/// A value for people: up to six significant digits.
+pub(crate) fn number(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    if !(1e-4..1e7).contains(&size) {
+        let text = format!("{value:.4e}");
+        return match text.split_once('e') {
+            Some((digits, exponent)) => format!("{}e{exponent}", without_zeros(digits)),
+            None => text,
+        };
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 10")]
+    let decimals = (5.0 - size.log10().floor()).clamp(0.0, 10.0) as usize;
+    without_zeros(&format!("{value:.decimals$}")).to_owned()
+}
+
+fn without_zeros(digits: &str) -> &str {
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
+}
+
+/// The number of trials by status: "14 succeeded, 12 stopped, 1 failed".
+pub(crate) fn status_counts(sweep: &Sweep) -> String {
+    use TrialStatus::{Failed, Running, Starting, Stopped, Stopping, Succeeded, Waiting};
+    let counted = [Succeeded, Stopped, Failed, Running, Starting, Stopping, Waiting].map(|status| {
+        let count = sweep.trials().iter().filter(|trial| trial.status == status).count();
+        (count > 0).then(|| format!("{count} {}", status.name()))
+    });
+    counted.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Trials as views list them: ranked ones first, then the others by number.
+pub(crate) fn listed(sweep: &Sweep) -> Vec<&Trial> {
+    let ranked = sweep.ranked();
+    let objectives = &sweep.plan().objectives;
+    let others = sweep.trials().iter().filter(|trial| trial.standing(objectives).is_none());
+    ranked.into_iter().chain(others).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_six_digits_at_most() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.91, "0.91"),
+            (0.123_456_789, "0.123457"),
+            (-12.5, "-12.5"),
+            (1_234_567.8, "1234568"),
+            (0.000_05, "5e-5"),
+            (1.5e9, "1.5e9"),
+            (100.0, "100"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn steps_of_the_program_are_used_if_they_ascend() {
+        let point = |step, value| MetricPoint { step, value, at: Timestamp::from_millis(0) };
+        assert_eq!(numbered(&[point(Some(10), 1.0), point(Some(20), 2.0)]), [(10, 1.0), (20, 2.0)]);
+        assert_eq!(numbered(&[point(Some(10), 1.0), point(Some(10), 2.0)]), [(1, 1.0), (2, 2.0)]);
+        assert_eq!(numbered(&[point(Some(10), 1.0), point(None, 2.0)]), [(1, 1.0), (2, 2.0)]);
+    }
+
+    #[test]
+    fn the_best_value_is_finite() {
+        let values = || [f64::NAN, 0.5, f64::INFINITY, 0.7].into_iter();
+        assert_eq!(best(Goal::Maximize, values()), Some(0.7));
+        assert_eq!(best(Goal::Minimize, values()), Some(0.5));
+        assert_eq!(best(Goal::Minimize, [f64::NAN].into_iter()), None);
+    }
+}
