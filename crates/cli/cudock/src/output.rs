@@ -14,7 +14,7 @@ use cudock_facts::{Facts, STALE_AFTER_DAYS};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::env;
+use cudock_cli::env;
 
 /// How reports are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

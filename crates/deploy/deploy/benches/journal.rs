@@ -4,14 +4,14 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use cudock_azure::Target;
+use cudock_azure::{ExistingResources, Target};
 use cudock_base::{Date, Environment, Timestamp};
 use cudock_deploy::{
-    DeployFlags, DeployRequest, DeploySource, Journal, NewDeployment, PlannedDeployment, Requester,
-    plan_deployments, ps, text,
+    DeployRequest, DeploySource, Journal, NewDeployment, PlannedDeployment, Requester, plan_deployments, ps,
+    text,
 };
 use cudock_facts::Facts;
-use cudock_project::Project;
+use cudock_project::{DeployFlags, Project};
 
 const RUNS: u32 = 20;
 const ENTRIES: usize = 1000;
@@ -54,6 +54,7 @@ fn dry_run(project: &Project) -> PlannedDeployment {
     let facts = Facts::embedded();
     let flags = DeployFlags { placements: 1, ..DeployFlags::default() };
     let environment = Environment::of_process();
+    let existing = ExistingResources::default();
     let request = DeployRequest {
         source: DeploySource::Project(project),
         target: Target::Vm,
@@ -61,7 +62,7 @@ fn dry_run(project: &Project) -> PlannedDeployment {
         name: None,
         port: None,
         command: &[],
-        existing: &flags.existing(),
+        existing: &existing,
         requester: &Requester::of_dry_run(&environment),
         today: Date::today(),
         environment: &environment,

@@ -7,7 +7,6 @@
 //! Three clocks are kept apart: that of the cloud decides about expiry and bills, a monotonic one limits phases, and that
 //! of this machine is trusted for nothing.
 
-mod args;
 mod clock;
 mod cloud;
 mod cost;
@@ -24,7 +23,6 @@ mod session;
 mod sweep;
 pub mod text;
 
-pub use args::{CostArgs, DeployArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 pub use clock::{Clock, SystemClock};
 pub use cloud::{ApiError, ApiErrorReason, ApiReply, CloudApi};
 pub use cost::billing::BilledTime;
@@ -40,7 +38,7 @@ pub use create::wait::{PhaseLimits, PhaseProgress};
 pub use delete::gc::{GcReport, GcScope, Leftover};
 pub use error::DeployError;
 pub use export::write_export;
-pub use flags::DeployFlags;
+pub use flags::resolve;
 pub use journal::{
     DeploymentRecord, Journal, JournalError, NewDeployment, PhaseRecord, RunLock, StepRecord, StepRole,
     StepState, journal_directory,
@@ -50,4 +48,4 @@ pub use observe::logs::print_logs;
 pub use observe::verify::{DeviceVerdict, VerifyReport, verify};
 pub use observe::{DeploymentName, DeploymentSummary, ps};
 pub use session::{Session, existing_journal};
-pub use sweep::{SweepDeployFlags, SweepMachine, SweepRun, plan_sweep};
+pub use sweep::{SweepMachine, SweepRun, plan_sweep};

@@ -8,16 +8,16 @@
 //! deployment ends it anyway.
 
 mod activity;
-mod args;
 mod deletion;
 mod live;
+mod options;
 mod sensors;
 mod watch;
 
 pub use activity::{
     ActivitySample, ActivityWatch, Budget, EndReason, GpuLoad, GpuReading, OutputState, WatchLimits,
 };
-pub use args::WatchdogArgs;
 pub use deletion::{Deletion, DeletionAction, DeletionCalls, DeletionEnd};
 pub use live::{WatchError, run};
+pub use options::WatchdogOptions;
 pub use watch::{WatchIo, watch};

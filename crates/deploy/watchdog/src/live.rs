@@ -7,8 +7,8 @@ use cudock_azure::{AzureClient, AzureError, Call, ClientSettings, SignInMethod, 
 use cudock_base::{Environment, ErrorKind, Report, Timestamp};
 
 use crate::activity::{ActivitySample, EndReason};
-use crate::args::WatchdogArgs;
 use crate::deletion::DeletionEnd;
+use crate::options::WatchdogOptions;
 use crate::sensors::Sensors;
 use crate::watch::{WatchIo, watch};
 
@@ -81,14 +81,18 @@ impl Report for WatchError {
 }
 
 /// Watches this machine, and deletes its deployment by its managed identity.
-pub fn run(args: &WatchdogArgs, environment: &Environment, log: impl FnMut(&str)) -> Result<(), WatchError> {
+pub fn run(
+    options: &WatchdogOptions,
+    environment: &Environment,
+    log: impl FnMut(&str),
+) -> Result<(), WatchError> {
     let sign_in = SignInOptions { method: Some(SignInMethod::ManagedIdentity), ..SignInOptions::default() };
     let settings = ClientSettings { patience: PATIENCE, ..ClientSettings::default() };
     let client = AzureClient::from_environment(environment, &sign_in, settings)?;
-    let sensors = Sensors::start(args.interval.0, args.port, args.output.clone());
-    let limits = args.limits(Timestamp::now());
+    let sensors = Sensors::start(options.interval.0, options.port, options.output.clone());
+    let limits = options.limits(Timestamp::now());
     let mut io = LiveIo { started: Instant::now(), sensors, client, log };
-    let (reason, end) = watch(&limits, &args.calls(), &mut io);
+    let (reason, end) = watch(&limits, &options.calls(), &mut io);
     match end {
         DeletionEnd::Deleted => Ok(()),
         DeletionEnd::Deallocated => {

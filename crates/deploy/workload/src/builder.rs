@@ -9,8 +9,8 @@ use cudock_plan::Assumption;
 use cudock_project::{Manifest, Project};
 
 use crate::assumptions::Assumed;
-use crate::flags::WorkloadFlags;
 use crate::inputs::Inputs;
+use cudock_project::WorkloadFlags;
 
 /// File, flags and tables, and the assumptions so far.
 #[derive(Clone)]

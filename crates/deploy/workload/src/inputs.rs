@@ -10,7 +10,7 @@ use cudock_model::{Model, ModelError, inspect};
 use cudock_project::Project;
 
 use crate::builder::Origin;
-use crate::flags::WorkloadFlags;
+use cudock_project::WorkloadFlags;
 
 /// Reports of `cudock bench` have a few kilobytes.
 const MAX_REPORT: u64 = 64 << 20;

@@ -11,7 +11,6 @@ mod bench_report;
 mod builder;
 mod constraints;
 mod data;
-mod flags;
 mod inputs;
 mod memory;
 mod names;
@@ -31,10 +30,9 @@ use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_http::Progress;
 use cudock_plan::{Verdicts, Workload};
-use cudock_project::Project;
+use cudock_project::{Project, WorkloadFlags};
 
 use crate::builder::{WorkloadBuilder, flag_or_key};
-pub use crate::flags::WorkloadFlags;
 use crate::inputs::Inputs;
 use crate::subject::Inspection;
 

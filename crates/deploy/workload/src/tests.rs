@@ -7,13 +7,13 @@ use cudock_base::{Rate, UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_plan::{Access, Management, Priority, Work, Workload};
-use cudock_project::Project;
+use cudock_project::{Project, WorkloadFlags};
 use cudock_testkit::random::{Random, cases, seed};
 
+use super::bench_report;
 use super::builder::WorkloadBuilder;
 use super::inputs::Inputs;
 use super::subject::Inspection;
-use super::{WorkloadFlags, bench_report};
 
 fn today() -> Date {
     "2026-11-15".parse().unwrap()
@@ -21,13 +21,7 @@ fn today() -> Date {
 
 /// Flags as they are typed.
 fn flags(line: &str) -> WorkloadFlags {
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        flags: WorkloadFlags,
-    }
-    let args = std::iter::once("cudock").chain(line.split_whitespace());
-    <Line as clap::Parser>::try_parse_from(args).unwrap_or_else(|error| panic!("{error}")).flags
+    WorkloadFlags::parse(line.split_whitespace()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The workload of a file and flags, without looking at images.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use clap::ValueEnum;
 use cudock_base::{Arch, UsageError};
 use cudock_facts::Facts;
 use cudock_facts::lookup::PackageUse;
@@ -15,7 +14,7 @@ use serde::Serialize;
 use crate::command::is_python;
 
 /// What a project is built with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[allow(clippy::doc_markdown, reason = "shown as help")]
 pub enum ProjectKind {
@@ -50,7 +49,7 @@ impl ProjectKind {
 }
 
 /// What installs the Python packages of a project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Installer {
     /// pip, from requirements.txt or pyproject.toml

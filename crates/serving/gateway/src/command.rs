@@ -3,10 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use clap::Args;
 use cudock_base::{Environment, ErrorKind, Excerpt, Report};
 use cudock_project::{GatewayOptions, ProjectError};
-use cudock_server::{KeysError, ServerArgs, ServerError};
+use cudock_server::{KeysError, ServerError, ServerOptions};
 use cudock_trace::{ExportError, ExportSettings};
 
 use crate::{Gateway, GatewaySettings, GatewaySettingsError};
@@ -14,28 +13,14 @@ use crate::{Gateway, GatewaySettings, GatewaySettingsError};
 /// The port that container platforms choose.
 const PORT: &str = "PORT";
 
-/// Batch requests to any HTTP model server, balance and hold them
-///
-/// Single POST requests to /predict are collected into lists, sent as one request, and the answer is split again; all
-/// other requests and streamed answers are passed on as they are. Reads `[gateway]` of the cudock.toml in this directory.
-/// See docs/gateway.md.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:
-  cudock gateway --to http://localhost:5000
-  cudock gateway --to http://a:8000 --to http://b:8000 --max-batch 64 --latency-target 100ms
-  cudock gateway --to http://localhost:5000 --row-rank 3 --output-key scores --output-key labels
-  cudock gateway --to http://localhost:8000 --hold 2m --wake 'docker start model'
-  curl localhost:8080/predict -H 'content-type: application/json' -d '{\"input\": [0.5, 1, 2]}'")]
-pub struct GatewayArgs {
-    /// Listen on this port of the loopback interface only; 0 takes a free one
-    #[arg(long, value_name = "PORT")]
-    port: Option<u16>,
-
-    #[command(flatten)]
-    options: GatewayOptions,
-
-    #[command(flatten)]
-    server: ServerArgs,
+/// What a user asks of a gateway.
+#[derive(Clone, Debug, Default)]
+pub struct GatewayRequest {
+    /// A port of the loopback interface, in place of the addresses of the options.
+    pub port: Option<u16>,
+    /// They override those of the project in the working directory.
+    pub options: GatewayOptions,
+    pub server: ServerOptions,
 }
 
 /// Why the command failed.
@@ -80,9 +65,9 @@ impl Report for GatewayCommandError {
 }
 
 /// Runs a gateway until SIGTERM or SIGINT. `listening` is called with each URL that it listens on, and its upstreams.
-pub fn run(args: &GatewayArgs, listening: impl Fn(&str, &str)) -> Result<(), GatewayCommandError> {
-    let mut flags = args.options.clone();
-    if let Some(port) = args.port {
+pub fn run(request: GatewayRequest, listening: impl Fn(&str, &str)) -> Result<(), GatewayCommandError> {
+    let GatewayRequest { port, options: mut flags, server } = request;
+    if let Some(port) = port {
         flags.listen = Some(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
     }
     let options = flags.or(GatewayOptions::in_directory(Path::new("."))?);
@@ -90,7 +75,7 @@ pub fn run(args: &GatewayArgs, listening: impl Fn(&str, &str)) -> Result<(), Gat
     let environment = Environment::of_process();
     settings.telemetry =
         ExportSettings::new(options.otlp_endpoint.as_deref(), "cudock-gateway", &environment)?;
-    args.server.apply(&mut settings.server)?;
+    server.apply(&mut settings.server)?;
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let gateway = Gateway::bind(settings)?;
     let upstreams = gateway.upstreams().join(", ");

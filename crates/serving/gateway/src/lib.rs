@@ -29,7 +29,7 @@ use crate::state::GatewayState;
 use crate::upstreams::Upstreams;
 use crate::upstreams::upstream::Upstream;
 
-pub use command::{GatewayArgs, GatewayCommandError, run};
+pub use command::{GatewayCommandError, GatewayRequest, run};
 pub use settings::{GatewaySettings, GatewaySettingsError};
 pub use upstreams::tls::UpstreamTlsError;
 pub use upstreams::url::UrlError;

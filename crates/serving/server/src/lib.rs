@@ -4,17 +4,16 @@
 //! stays on its thread. Slow, idle and silent clients are dropped, bodies count against a memory budget as they arrive,
 //! and a shutdown finishes the requests that were accepted. What a request means is up to a [`Handler`].
 
-mod args;
 mod connection;
 mod handler;
 mod limits;
 mod metrics;
+mod options;
 mod request;
 mod resources;
 mod server;
 mod settings;
 
-pub use args::{API_KEYS, ServerArgs};
 pub use connection::drain::DrainSignal;
 pub use connection::monitor::ConnectionActivity;
 pub use connection::monitored_body::MonitoredBody;
@@ -27,6 +26,7 @@ pub use limits::worker_pool::{MAX_INLINE_COPY, MAX_INLINE_PARSE, WorkerLost, Wor
 pub use metrics::histogram::{Histogram, Percentiles};
 pub use metrics::log::{Log, LogFormat};
 pub use metrics::prometheus::Exposition;
+pub use options::{API_KEYS, ServerOptions};
 pub use request::body::RequestBody;
 pub use request::compression::{ContentEncoding, InflateError};
 pub use request::keys::{ApiKeys, KeysError};

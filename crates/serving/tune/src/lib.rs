@@ -4,7 +4,6 @@
 //! a closed loop of clients. Which combination is tried next is decided by [`search`], which knows neither processes
 //! nor clocks and is tested on generated surfaces.
 
-mod args;
 mod chart;
 mod report;
 pub mod search;
@@ -12,7 +11,6 @@ mod serve_space;
 mod trial_server;
 mod tuner;
 
-pub use args::BenchArgs;
 pub use report::TuneReport;
 pub use serve_space::AxisFilter;
 pub use tuner::{TuneError, TuneOptions, tune};

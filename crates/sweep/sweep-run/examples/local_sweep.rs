@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use cudock_base::Timestamp;
+use cudock_project::SweepFlags;
 use cudock_sweep::{Sweep, TrialId};
-use cudock_sweep_run::{ProjectSweep, SweepFlags, SweepObserver, run_worker, watch_interrupts};
+use cudock_sweep_run::{ProjectSweep, SweepObserver, run_worker, watch_interrupts};
 
 #[derive(Parser)]
 enum Command {

@@ -8,7 +8,6 @@
 //! - a worker: its trial's processes become children of the sweep, which kills them;
 //! - both at once: the next run finds what is left by a variable of its environment, and containers by their names.
 
-mod args;
 mod command;
 mod drive;
 mod flags;
@@ -20,9 +19,7 @@ mod requests;
 mod run;
 mod runner;
 
-pub use args::{LocalSweepArgs, SweepCommand, SweepName};
 pub use drive::{DriveEnd, DriveError, SweepDriver, SweepObserver, watch_interrupts};
-pub use flags::SweepFlags;
 pub use layout::{SweepDir, TrialDir};
 pub use local::local_runner::LocalError;
 pub use local::worker::run_worker;

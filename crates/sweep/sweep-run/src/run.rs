@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use cudock_base::text::error_chain;
 use cudock_base::{ErrorKind, FileError, Report, Timestamp, UsageError, Usd};
-use cudock_project::{Project, ProjectError};
+use cudock_project::{Project, ProjectError, SweepFlags};
 use cudock_sweep::config::{SweepPlan, resolve};
 use cudock_sweep::journal::{Event, Journal, JournalError, SweepLog};
 use cudock_sweep::state::Sweep;
 
 use crate::drive::{DriveEnd, DriveError, SweepDriver, SweepObserver};
-use crate::flags::{SweepFlags, assign_gpus};
+use crate::flags::{self, assign_gpus};
 use crate::layout::SweepDir;
 use crate::local::gpus::{local_gpus, slots};
 use crate::local::local_runner::{LocalError, LocalOptions, LocalRunner};
@@ -154,7 +154,7 @@ impl ProjectSweep {
         if !journal.exists() {
             let mut plan = resolve(&self.project)?;
             plan.name.clone_from(&self.name);
-            flags.apply(&mut plan);
+            flags::apply(flags, &mut plan);
             let stated = self.project.manifest.sweep.as_ref().and_then(|sweep| sweep.gpus_per_trial);
             if stated.or(flags.gpus_per_trial).is_none() && local_gpus().is_empty() {
                 assign_gpus(&mut plan, 0);
@@ -163,13 +163,14 @@ impl ProjectSweep {
             check_machines(&plan)?;
             self.directory.create()?;
             let (runner, slots) = self.runner(plan.clone(), flags, program)?;
-            let log = SweepLog::create(&journal, Timestamp::now(), plan, slots, flags.slot_price(slots))?;
+            let log =
+                SweepLog::create(&journal, Timestamp::now(), plan, slots, flags::slot_price(flags, slots))?;
             return Ok(SweepDriver::new(log, runner, &self.directory, observer, interrupted).run()?);
         }
         let mut log = open_journal(&journal)?;
         let mut plan = log.sweep().plan().clone();
         self.check_unchanged(&plan, observer);
-        flags.check_resumed(&plan)?;
+        flags::check_resumed(flags, &plan)?;
         check_machines(&plan)?;
         if let Some(trials) = flags.trials {
             let raise = SweepRequest::Raise { trials: u64::from(trials) }.event(log.sweep())?;
@@ -178,9 +179,9 @@ impl ProjectSweep {
         if let Some(end) = log.sweep().end() {
             return Ok(DriveEnd::Finished(end));
         }
-        flags.apply_resources(&mut plan);
+        flags::apply_resources(flags, &mut plan);
         let (runner, slots) = self.runner(plan, flags, program)?;
-        let price_per_hour = flags.slot_price(slots).or(log.sweep().price_per_hour());
+        let price_per_hour = flags::slot_price(flags, slots).or(log.sweep().price_per_hour());
         let mut driver = SweepDriver::new(log, runner, &self.directory, observer, interrupted);
         driver.resume(Event::Resumed { slots, price_per_hour })?;
         Ok(driver.run()?)
@@ -197,7 +198,7 @@ impl ProjectSweep {
         }
         let mut plan = resolve(&self.project)?;
         plan.name.clone_from(&self.name);
-        flags.apply(&mut plan);
+        flags::apply(flags, &mut plan);
         plan.check()?;
         Ok(plan)
     }
@@ -233,7 +234,7 @@ impl ProjectSweep {
             directory: self.directory.clone(),
             working_directory,
             program,
-            grace: flags.grace(),
+            grace: flags::grace(flags),
         };
         Ok((LocalRunner::new(options, gpus)?, count))
     }

@@ -3,60 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
 use cudock_base::Environment;
 use cudock_build::{BuildRequest, Built, build, text};
+use cudock_cli::{BuildArgs, RunArgs, UpArgs};
 use cudock_facts::Facts;
-use cudock_image::write::{Compression, Destination};
+use cudock_image::Pull;
+use cudock_image::write::Destination;
 use cudock_lock::{LockError, PackageFetcher, Upgrade};
 use cudock_project::Project;
-use cudock_runtime::flags::commands::PullChoice;
 
-use super::containers::{self, RunArgs, reports};
-use super::groups::UpArgs;
+use super::containers::{self, reports};
 use super::lock::project;
 use super::progress::Lines;
 use super::slim;
-use crate::cli::SlimArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line};
-
-/// Build the image of a project, without a daemon
-///
-/// The image has what cudock.lock lists and the project needs to run, and GPU code for its targets only. The same lock
-/// gives the same digest. Exit code 1: the image would not run on a target, and was not written. See docs/build.md.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  cudock build -o app.tar
-  cudock build examples/digits -o oci:layout:digits
-  cudock build -o registry.example/team/app:1.4 --for T4,H200
-  cudock build --explain-size
-  cudock build --dockerfile Dockerfile -o app.tar --for T4")]
-pub(crate) struct BuildArgs {
-    /// Project directory or cudock.toml
-    #[arg(default_value = ".", value_name = "DIR")]
-    pub(crate) path: PathBuf,
-
-    /// Write the image there: `oci:DIR[:NAME]`, FILE.tar, docker-archive:FILE, docker-daemon:NAME, or a name in a registry
-    #[arg(long, short, value_name = "DEST")]
-    pub(crate) output: Option<String>,
-
-    /// Build for these GPUs, Azure sizes or targets such as `sm_75`, instead of those in `[image]`
-    #[arg(long = "for", value_name = "TARGET", value_delimiter = ',')]
-    pub(crate) targets: Vec<String>,
-
-    /// Print what each part of the image is, why it is there, and what was left out
-    #[arg(long)]
-    pub(crate) explain_size: bool,
-
-    /// Compress layers differently: gzip, zstd, zstd:19, none
-    #[arg(long, value_name = "HOW")]
-    pub(crate) compression: Option<Compression>,
-
-    /// Build this Dockerfile with docker buildx, podman or buildah instead
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "Dockerfile", requires = "output", requires = "targets", conflicts_with = "explain_size")]
-    pub(crate) dockerfile: Option<PathBuf>,
-}
+use cudock_cli::SlimArgs;
 
 pub(super) fn run(facts: &Facts, args: &BuildArgs, format: Format) -> Result<Outcome, Failure> {
     let destination = args.output.as_deref().map(Destination::parse).transpose()?;
@@ -144,7 +106,7 @@ pub(super) fn up(directory: &Path, args: &UpArgs, facts: &Facts) -> Result<Outco
     text::lines(&built, false).into_iter().for_each(output::status);
     let mut run = RunArgs::of_image(&name);
     // The image is in the cache, and nowhere else.
-    (run.pull, run.rm) = (Some(PullChoice::Never), true);
+    (run.pull, run.rm) = (Some(Pull::Never), true);
     (run.detach, run.name) = (args.detach, args.name.clone());
     run.network.publish = cudock_build::published_ports(&project, args.port);
     containers::run(&run)

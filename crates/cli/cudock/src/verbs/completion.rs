@@ -1,23 +1,11 @@
 //! `cudock completion`: the script that completes verbs and flags in a shell.
 
-use clap::{Args, Command, CommandFactory};
-use clap_complete::Shell;
+use clap::{Command, CommandFactory};
+use cudock_cli::CompletionArgs;
 
-use crate::cli::Cli;
 use crate::failure::Outcome;
 use crate::output::line;
-
-/// Print the script that completes cudock's verbs and flags in a shell
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  cudock completion bash > ~/.local/share/bash-completion/completions/cudock
-  cudock completion zsh > ~/.zfunc/_cudock            with fpath+=~/.zfunc before compinit in ~/.zshrc
-  cudock completion fish > ~/.config/fish/completions/cudock.fish
-  cudock completion powershell >> $PROFILE")]
-pub(crate) struct CompletionArgs {
-    /// The shell
-    shell: Shell,
-}
+use cudock_cli::Cli;
 
 pub(super) fn run(args: &CompletionArgs) -> Outcome {
     let all = Cli::command();

@@ -5,9 +5,10 @@ use std::path::Path;
 use cudock_azure::preflight::{CandidateReport, PreflightReport, PreflightVerdict};
 use cudock_base::Environment;
 use cudock_base::text::table::TextTable;
+use cudock_cli::{ExecArgs, LogsArgs, UpArgs};
 use cudock_deploy::preflight;
 use cudock_deploy::{
-    CloudApi, CostQuery, CostReport, DeployArgs, DeployError, DeployOutput, DeployRequest, DeploySource,
+    CloudApi, CostQuery, CostReport, DeployError, DeployOutput, DeployRequest, DeploySource,
     DeploymentRecord, DeploymentSummary, Ended, GcReport, GcScope, PhaseProgress, PlannedDeployment,
     Preflight, Requester, Resumed, Session, VerifyReport, existing_journal, find_deployment,
     plan_deployments, read_existing, text, write_export,
@@ -17,11 +18,11 @@ use cudock_facts::finding::Severity;
 use cudock_project::Project;
 use cudock_runtime::group::flags::{UpSource, find_source};
 
-use super::containers::{ExecArgs, LogsArgs, home, reports};
-use super::groups::{self, UpArgs};
+use super::containers::{home, reports};
+use super::groups::{self};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line, note, redraw, redraws, status, warning};
-pub(crate) use cudock_deploy::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
+use cudock_cli::{CostArgs, DeployArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
 
 /// The exit code of a command that Ctrl-C ended, as in shells.
 const INTERRUPTED: i32 = 130;
@@ -74,7 +75,8 @@ fn plan(
             (Some(groups::read(&file)?.1), Project::without_file(directory))
         }
     };
-    let (target, flags) = args.flags.resolve(&project.manifest).map_err(DeployError::from)?;
+    let (target, flags) =
+        cudock_deploy::resolve(&args.flags, &project.manifest).map_err(DeployError::from)?;
     let source = reading
         .as_ref()
         .map_or(DeploySource::Project(&project), |reading| DeploySource::Group(reading, &project));

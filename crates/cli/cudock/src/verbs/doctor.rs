@@ -10,10 +10,10 @@ use cudock_host::{Check, CheckStatus, Diagnosis, Host, Root, examine, nvml, prob
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::DoctorArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::finding_text::{self, FindingText, severity_label};
 use crate::output::{self, BOLD, DIM, DoctorFormat, GREEN, RED, TableUsed, YELLOW, line, styled};
+use cudock_cli::DoctorArgs;
 use cudock_facts::formats::{ReportedFinding, ServiceFormat};
 
 const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "frameworks"];

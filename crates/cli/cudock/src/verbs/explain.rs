@@ -12,9 +12,9 @@ use cudock_facts::tables::{CudaError, FindingPage, Message};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::ExplainArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BLUE, BOLD, DIM, Format, TableUsed, line, styled};
+use cudock_cli::ExplainArgs;
 
 /// The number of messages shown without --all.
 const SHOWN: usize = 5;

@@ -2,10 +2,13 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{DIM, status, styled};
-use crate::verbs::GatewayArgs;
+use cudock_cli::GatewayArgs;
+use cudock_gateway::GatewayRequest;
 
 pub(super) fn run(args: &GatewayArgs) -> Result<Outcome, Failure> {
-    cudock_gateway::run(args, |url, upstreams| {
+    let request =
+        GatewayRequest { port: args.port, options: args.options.clone(), server: args.server.options() };
+    cudock_gateway::run(request, |url, upstreams| {
         status(format!("{} {url}, forwarding to {upstreams}", styled(DIM, "listening on")));
     })?;
     Ok(Outcome::Yes)

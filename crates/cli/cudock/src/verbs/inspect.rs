@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::refuse_digest;
-use crate::cli::InspectArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, styled};
 use cudock_base::text::format::{count, fixed_bytes};
+use cudock_cli::InspectArgs;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct InspectReport {

@@ -1,28 +1,13 @@
 //! `cudock man`: the manual pages.
 
-use std::path::PathBuf;
-
-use clap::{Args, Command, CommandFactory};
+use clap::{Command, CommandFactory};
 use cudock_base::FileError;
 use cudock_base::text::suggest;
+use cudock_cli::ManArgs;
 
-use crate::cli::Cli;
 use crate::failure::{Failure, Outcome};
 use crate::output::line;
-
-/// Print a manual page
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  cudock man check | man -l -
-  cudock man --dir ~/.local/share/man/man1            then: man cudock-check")]
-pub(crate) struct ManArgs {
-    /// The verb; by default, the page of cudock itself
-    verb: Vec<String>,
-
-    /// Write the pages of all verbs into this directory
-    #[arg(long, value_name = "DIR", conflicts_with = "verb")]
-    dir: Option<PathBuf>,
-}
+use cudock_cli::Cli;
 
 pub(super) fn run(args: &ManArgs) -> Result<Outcome, Failure> {
     let mut root = Cli::command();

@@ -33,38 +33,13 @@ mod slim;
 mod sweep;
 mod transfer;
 
-pub(crate) use cudock_gateway::GatewayArgs;
+use cudock_cli::{Cli, GlobalArgs, JoinArgs, LspArgs, MonitorArgs, PruneArgs, Verb, WatchdogArgs};
 
-pub(crate) use self::bench::BenchArgs;
-pub(crate) use self::build::BuildArgs;
-pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
-pub(crate) use self::completion::CompletionArgs;
-pub(crate) use self::containers::{
-    CpArgs, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs, PruneArgs,
-    PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs, TopArgs, VolumeArgs,
-    WaitArgs, unknown_flag_of_run,
-};
-pub(crate) use self::deploy::{CostArgs, ExportArgs, GcArgs, ResumeArgs, VerifyArgs};
-pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
-pub(crate) use self::init::InitArgs;
-pub(crate) use self::lint::LintArgs;
-pub(crate) use self::lock::LockArgs;
-pub(crate) use self::lsp::LspArgs;
-pub(crate) use self::man::ManArgs;
-pub(crate) use self::migrate::MigrateArgs;
-pub(crate) use self::models::ModelsArgs;
-pub(crate) use self::plan::PlanArgs;
+pub(crate) use self::containers::unknown_flag_of_run;
 pub(crate) use self::pointer::other_verb;
-pub(crate) use self::prices::PricesArgs;
 use self::prices::tables;
-pub(crate) use self::runtime::RuntimeArgs;
-pub(crate) use self::schema::SchemaArgs;
-pub(crate) use self::serve::ServeArgs;
-pub(crate) use self::sign::SignArgs;
-pub(crate) use self::sweep::SweepArgs;
-pub(crate) use self::transfer::{CopyArgs, PushArgs};
-use crate::cli::{Cli, GlobalArgs, Verb};
 use crate::failure::{Failure, Outcome};
+use crate::formats;
 use crate::output;
 
 /// Runs a verb. Fact tables are only loaded for verbs that use them, because others must start fast.
@@ -80,19 +55,19 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     }
     let directory = directory.as_deref();
     let facts = || tables(directory);
-    let plain = format.plain();
+    let plain = formats::plain(format);
     match verb {
-        Verb::Check(args) => check::run(&facts()?, &args, format.findings()?),
-        Verb::Lint(args) => lint::run(&facts()?, &args, format.findings()?),
+        Verb::Check(args) => check::run(&facts()?, &args, formats::findings(format)?),
+        Verb::Lint(args) => lint::run(&facts()?, &args, formats::findings(format)?),
         Verb::Lsp(LspArgs {}) => plain.and_then(|_| lsp::run(&facts()?)),
-        Verb::Migrate(args) => migrate::run(&facts()?, &args, format.findings()?),
-        Verb::Plan(args) => plan::run(&facts()?, &args, format.plan()?),
-        Verb::Sweep(args) => sweep::run(facts, &args, format.plan()?, verbose),
+        Verb::Migrate(args) => migrate::run(&facts()?, &args, formats::findings(format)?),
+        Verb::Plan(args) => plan::run(&facts()?, &args, formats::plan(format)?),
+        Verb::Sweep(args) => sweep::run(facts, &args, formats::plan(format)?, verbose),
         Verb::Cdi(args) => cdi::run(&args, format),
 
         Verb::Facts(args) => facts::run(&facts()?, &args, plain?),
         Verb::Explain(args) => explain::run(&facts()?, &args, plain?),
-        Verb::Doctor(args) => doctor::run(&facts()?, &args, format.doctor()?),
+        Verb::Doctor(args) => doctor::run(&facts()?, &args, formats::doctor(format)?),
         Verb::Slim(args) => slim::run(&facts()?, &args, plain?),
         Verb::Build(args) => build::run(&facts()?, &args, plain?),
         Verb::Lock(args) => lock::run(&facts()?, &args, plain?),
@@ -145,6 +120,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::CdiHook(args) => cdi::run_hook(&args),
         Verb::Monitor(args) => monitor(&args),
         Verb::Supervise(args) => groups::supervise(&args),
+        Verb::Enter(args) => enter(&args),
         Verb::Join(args) => Ok(Outcome::Program(containers::join(&args)?)),
         Verb::Forward { handover } => Ok(Outcome::Program(containers::forward(&handover)?)),
         Verb::Watchdog(args) => watchdog(&args),
@@ -180,17 +156,19 @@ fn refuse_digest(path: &std::path::Path) -> Result<(), Failure> {
 }
 
 /// Enters a container on behalf of the process that joins it.
-pub(crate) fn enter(args: &JoinArgs) -> Result<Outcome, Failure> {
+fn enter(args: &JoinArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Program(containers::enter(args)?))
 }
 
 /// Watches the deployment that this runs in, and deletes it.
-fn watchdog(args: &cudock_watchdog::WatchdogArgs) -> Result<Outcome, Failure> {
-    cudock_watchdog::run(args, &cudock_base::Environment::of_process(), |line| output::status(line))?;
+fn watchdog(args: &WatchdogArgs) -> Result<Outcome, Failure> {
+    cudock_watchdog::run(&args.options(), &cudock_base::Environment::of_process(), |line| {
+        output::status(line)
+    })?;
     Ok(Outcome::Yes)
 }
 
 /// Watches a container.
-pub(crate) fn monitor(args: &MonitorArgs) -> Result<Outcome, Failure> {
+fn monitor(args: &MonitorArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Program(containers::monitor(args)?))
 }

@@ -1,8 +1,8 @@
 //! `cudock schema`: JSON Schemas of `cudock.toml` and of the JSON reports.
 
-use clap::Args;
 use cudock_base::text::suggest;
 use cudock_base::text::table::TextTable;
+use cudock_cli::SchemaArgs;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -18,19 +18,6 @@ use super::{
 };
 use crate::failure::{Failure, Outcome};
 use crate::output;
-
-/// Print the JSON Schema of cudock.toml or of a JSON report
-///
-/// Editors check and complete cudock.toml with its schema. See docs/schema.md.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  cudock schema                                   the names
-  cudock schema cudock.toml > cudock.schema.json
-  cudock schema plan")]
-pub(crate) struct SchemaArgs {
-    /// Name of the schema; by default, list all
-    pub(crate) name: Option<String>,
-}
 
 /// What has a schema: its name, what it describes, and the schema.
 type Entry = (&'static str, &'static str, fn() -> Schema);

@@ -17,9 +17,9 @@ use serde::Serialize;
 
 use super::containers::{access, progress};
 use super::note_local;
-use crate::cli::SlimArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, Format, TableUsed, YELLOW, line, styled};
+use cudock_cli::SlimArgs;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SlimReport<'a> {

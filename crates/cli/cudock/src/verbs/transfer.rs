@@ -1,45 +1,14 @@
 //! `cudock copy` and `cudock push`: images from one place to another.
 
-use clap::Args;
 use cudock_base::text::format::fixed_bytes;
-use cudock_image::write::{Compression, Destination, WriteOptions};
+use cudock_cli::{CopyArgs, PushArgs};
+use cudock_image::write::{Destination, WriteOptions};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::containers::{access, progress};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line, status};
-
-/// Copy an image between registries, daemons, layouts and archives
-///
-/// All platforms of an image are copied, with their signatures, and no byte changes unless --compression asks for it.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  cudock copy docker-daemon:app:1.0 registry.example/team/app:1.0
-  cudock copy registry.example/team/app:1.0 oci:layout:1.0
-  cudock copy ./app.tar cache:team/app:1.0 --compression zstd")]
-pub(crate) struct CopyArgs {
-    /// The image: a name, a path that begins with . or /, oci:DIR, oci-archive:FILE, docker-archive:FILE or docker-daemon:NAME
-    #[arg(value_name = "SOURCE")]
-    source: String,
-
-    /// Where to: the same, or cache:NAME
-    #[arg(value_name = "DESTINATION")]
-    destination: String,
-
-    /// Recompress layers: gzip, zstd or none, with a level such as zstd:19
-    #[arg(long, value_name = "FORMAT")]
-    compression: Option<Compression>,
-}
-
-/// Push an image to a registry
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cudock push oci:layout registry.example/team/app:1.0
-  cudock push ./app.tar registry.example/team/app:1.0 --compression zstd")]
-pub(crate) struct PushArgs {
-    #[command(flatten)]
-    copy: CopyArgs,
-}
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct TransferReport {

@@ -2,13 +2,9 @@
 //!
 //! Each function turns text into a part of a plan, so that other front ends can use the same syntax.
 
-pub mod arguments;
-pub mod commands;
 mod container;
 mod devices;
-pub mod docker;
 mod gpus;
-pub mod lifecycle;
 mod limits;
 mod logs;
 mod mounts;

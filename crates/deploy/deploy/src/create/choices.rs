@@ -10,8 +10,9 @@ use cudock_group::Reading;
 use cudock_group::restart::RestartPolicy;
 use cudock_http::NoProgress;
 use cudock_plan::{Catalog, Plan, Rejection, ServiceKind, Work, codes, plan};
+use cudock_project::WorkloadFlags;
 use cudock_project::{Project, TimeSpan, WorkloadKind};
-use cudock_workload::{Notify, Resolved, WorkloadFlags};
+use cudock_workload::{Notify, Resolved};
 
 use crate::create::allowed::Allowed;
 use crate::create::placements::{DEFAULT_TTL, DeployRequest, DeploySource};

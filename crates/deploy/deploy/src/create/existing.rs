@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::cloud::CloudApi;
 use crate::error::DeployError;
-use crate::flags::DeployFlags;
 use crate::observe::answer;
+use cudock_project::DeployFlags;
 
 /// What the flags name, with what the cloud says about it if there is one to ask. Preflight tells what does not exist.
 pub fn read_existing(
@@ -15,7 +15,7 @@ pub fn read_existing(
     target: Target,
     flags: &DeployFlags,
 ) -> Result<ExistingResources, DeployError> {
-    let mut existing = flags.existing();
+    let mut existing = crate::flags::existing(flags);
     let (Some(cloud), Some(description)) = (cloud, existing.description(target)) else { return Ok(existing) };
     let read = |call: &Call| -> Result<Option<Value>, DeployError> {
         let cannot = |error| DeployError::cloud(format!("cannot read {description}"), error);

@@ -18,8 +18,8 @@ use crate::create::choices::{PlacedWork, choices};
 use crate::create::requester::Requester;
 use crate::create::run::PlannedDeployment;
 use crate::error::DeployError;
-use crate::flags::DeployFlags;
 use crate::ids::new_id;
+use cudock_project::DeployFlags;
 
 /// The time to live if none is given.
 pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(2 * 3600);

@@ -7,7 +7,6 @@ mod trial_jobs;
 
 use std::time::Duration;
 
-use clap::Args;
 use cudock_azure::{Target, WorkKind, deployment, open_job, open_jobs, sweep_deployment};
 use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
@@ -22,74 +21,13 @@ use crate::create::attached::{DeployOutput, Ended};
 use crate::create::placements::{DeployRequest, DeploySource, plan_deployments};
 use crate::create::run::{Deployer, PlannedDeployment};
 use crate::error::DeployError;
-use crate::flags::DeployFlags;
 use crate::journal::{DeploymentRecord, RunLock};
-use crate::names::{target_name, target_named};
 
 /// What a trial is planned to take if the sweep does not say.
 const TRIAL_TIME: Duration = Duration::from_secs(3600);
 
 /// Each job takes two of the 500 actions of the Logic App that deletes it by itself, and a term of its last condition.
 const MOST_JOBS: u64 = 100;
-
-const AZURE: &str = "Azure (with --on)";
-
-// Not a doc comment, because clap would show it in the help of the verb.
-//
-// Where a sweep runs.
-#[derive(Debug, Clone, Default, Args)]
-pub struct SweepDeployFlags {
-    /// Run trials on this service of Azure: ml, batch
-    #[arg(long, value_name = "SERVICE", help_heading = AZURE, value_parser = parse_target)]
-    pub on: Option<Target>,
-
-    /// Print all requests, and send none
-    #[arg(long, help_heading = AZURE, requires = "on")]
-    pub dry_run: bool,
-
-    /// Let Azure delete everything after this time, whatever happens here
-    #[arg(long, value_name = "TIME", help_heading = AZURE, requires = "on")]
-    pub ttl: Option<TimeSpan>,
-
-    /// Use only these regions
-    #[arg(long, value_name = "REGION,REGION", value_delimiter = ',', help_heading = AZURE, requires = "on")]
-    pub region: Vec<String>,
-
-    /// Use only these sizes
-    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', help_heading = AZURE, requires = "on")]
-    pub size: Vec<String>,
-
-    /// Use this Machine Learning workspace
-    #[arg(long, value_name = "GROUP/NAME", help_heading = AZURE, requires = "on")]
-    pub workspace: Option<String>,
-
-    /// Use this Batch account
-    #[arg(long, value_name = "GROUP/NAME", help_heading = AZURE, requires = "on")]
-    pub batch_account: Option<String>,
-}
-
-impl SweepDeployFlags {
-    /// The same as flags of a deployment.
-    pub fn deploy_flags(&self) -> DeployFlags {
-        DeployFlags {
-            on: self.on.map(|target| target_name(target).to_owned()),
-            dry_run: self.dry_run,
-            ttl: self.ttl,
-            region: self.region.clone(),
-            size: self.size.clone(),
-            placements: 1,
-            workspace: self.workspace.clone(),
-            batch_account: self.batch_account.clone(),
-            ..DeployFlags::default()
-        }
-    }
-}
-
-fn parse_target(text: &str) -> Result<Target, String> {
-    target_named(text)
-        .filter(|target| matches!(target, Target::Ml | Target::Batch))
-        .ok_or_else(|| "expected ml or batch".to_owned())
-}
 
 /// A sweep that can be created.
 #[derive(Debug, Clone)]

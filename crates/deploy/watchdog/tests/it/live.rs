@@ -1,15 +1,11 @@
 //! The watchdog as a deployment runs it, with a server in place of Azure.
 
-use clap::{Args, Command, FromArgMatches};
-use cudock_base::Environment;
-use cudock_testkit::http::{Reply, Server};
-use cudock_watchdog::{WatchError, WatchdogArgs, run};
+use std::time::Duration;
 
-/// The flags as they are typed.
-fn parse(flags: &[&str]) -> Result<WatchdogArgs, clap::Error> {
-    let command = WatchdogArgs::augment_args(Command::new("watchdog").no_binary_name(true));
-    WatchdogArgs::from_arg_matches(&command.try_get_matches_from(flags)?)
-}
+use cudock_base::{Environment, Usd};
+use cudock_project::TimeSpan;
+use cudock_testkit::http::{Reply, Server};
+use cudock_watchdog::{WatchError, WatchdogOptions, run};
 
 /// A deployment whose budget is used up, in an Azure that answers like this.
 fn delete(reaper: u16, group: u16) -> (Result<(), WatchError>, Vec<String>, Vec<String>) {
@@ -36,10 +32,22 @@ fn delete(reaper: u16, group: u16) -> (Result<(), WatchError>, Vec<String>, Vec<
             ("IDENTITY_HEADER", "x".repeat(10)),
         ],
     );
-    let args =
-        parse(&["--subscription", "s", "--run", "0123456789ab", "--budget", "0", "--price", "3.67"]).unwrap();
+    let options = WatchdogOptions {
+        subscription: "s".into(),
+        run: "0123456789ab".into(),
+        vm: None,
+        idle: None,
+        warm_up: TimeSpan(Duration::from_secs(600)),
+        threshold: 5,
+        budget: Some(Usd::default()),
+        price: "3.67".parse().ok(),
+        billed_since: None,
+        port: None,
+        output: None,
+        interval: TimeSpan(Duration::from_secs(10)),
+    };
     let mut log = Vec::new();
-    let result = run(&args, &environment, |line| log.push(line.to_owned()));
+    let result = run(&options, &environment, |line| log.push(line.to_owned()));
     let requests = server.requests().into_iter().filter(|request| !request.path.starts_with("/identity"));
     (result, requests.map(|request| format!("{} {}", request.method, request.path)).collect(), log)
 }
@@ -59,20 +67,4 @@ fn the_identity_of_the_deployment_deletes_its_group() {
     );
     assert_eq!(log[0], "deleting the deployment: budget used up: $0.00 spent");
     assert!(!log.concat().contains("xxxxx"), "no token in the log: {log:?}");
-}
-
-#[test]
-fn flags_set_the_limits() {
-    let args = parse(&["--subscription", "s", "--run", "r", "--idle", "15m"]).unwrap();
-    assert_eq!(args.idle.unwrap().0.as_secs(), 900);
-    assert_eq!((args.threshold, args.interval.0.as_secs(), args.warm_up.0.as_secs()), (5, 10, 600));
-    for wrong in [
-        &["--subscription", "s", "--run", "r"][..],
-        &["--subscription", "s", "--run", "r", "--budget", "5"],
-        &["--subscription", "s", "--run", "r", "--idle", "15"],
-        &["--subscription", "s", "--run", "r", "--idle", "1m", "--billed-since", "yesterday"],
-        &["--run", "r", "--idle", "1m"],
-    ] {
-        assert!(parse(wrong).is_err(), "{wrong:?}");
-    }
 }

@@ -22,7 +22,7 @@ use cudock_plan::{Assumption, ImageLayer, Verdicts};
 use cudock_project::{ManifestText, Project};
 
 use crate::Notify;
-use crate::flags::WorkloadFlags;
+use cudock_project::WorkloadFlags;
 
 #[derive(Debug, Default)]
 pub(crate) struct Inspection {

@@ -13,7 +13,9 @@ use cudock_plan::{Catalog, ImageLayer, LayerCompression, ServiceKind};
 use cudock_testkit::tar::Tar;
 
 use super::{Inspection, Processor, inspect, relative_to, targets};
-use crate::{Notify, WorkloadFlags, resolve};
+use cudock_project::WorkloadFlags;
+
+use crate::{Notify, resolve};
 
 fn quiet() -> Notify<'static> {
     Notify { progress: Arc::new(NoProgress), on_read: &|_| {} }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use cudock_testkit::client::{eventually, get};
 use cudock_testkit::http::Server;
+use cudock_testkit::process::example;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{LogLines, TestGateway, answer, echo, free_address, raw_upstream};
@@ -21,13 +22,13 @@ struct Process {
 
 impl Process {
     fn start(upstream: &Server) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cudock-gateway"));
-        command.args(["--to", &upstream.host(), "--port", "0"]).stderr(Stdio::piped());
+        let mut command = Command::new(example("forwarder"));
+        command.arg(upstream.host()).stderr(Stdio::piped());
         // A file there would be read.
         let mut child = command.current_dir("/").spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.strip_prefix("listening on http://").and_then(|rest| rest.split(',').next());
+        let address = line.trim_end().strip_prefix("listening on http://");
         let address = address.unwrap_or_else(|| panic!("{line}")).parse().unwrap();
         Self { child, address }
     }

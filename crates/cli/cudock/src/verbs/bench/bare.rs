@@ -13,7 +13,7 @@ use super::{bare_print, failure};
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, Format, status, warning};
 use crate::verbs::serve::runtime;
-use cudock_tune::BenchArgs;
+use cudock_cli::BenchArgs;
 
 /// The JSON report; see docs/bench.md.
 #[derive(Debug, Serialize, JsonSchema)]

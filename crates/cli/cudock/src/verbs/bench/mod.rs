@@ -10,8 +10,8 @@ pub(super) use self::bare::EngineBenchReport;
 pub(super) use self::runs::BenchReport;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::Format;
+pub(crate) use cudock_cli::BenchArgs;
 use cudock_loadgen::LoadError;
-pub(crate) use cudock_tune::BenchArgs;
 
 pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
     match (&args.model, &args.tuning.tune) {

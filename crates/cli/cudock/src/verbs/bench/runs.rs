@@ -15,7 +15,7 @@ use super::{failure, print};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, Format, line, status, styled};
 use cudock_base::text::format::fixed_bytes;
-use cudock_tune::BenchArgs;
+use cudock_cli::BenchArgs;
 
 /// The default duration of a run, and of the warm-up before it.
 const DURATION: Duration = Duration::from_secs(5);

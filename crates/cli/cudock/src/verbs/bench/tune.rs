@@ -12,7 +12,7 @@ use super::failure;
 use super::runs::{progress, request_options, write_plot};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, Format, line, note, styled, width};
-use cudock_tune::BenchArgs;
+use cudock_cli::BenchArgs;
 
 pub(super) fn run(args: &BenchArgs, path: &Path, format: Format) -> Result<Outcome, Failure> {
     let program = std::env::current_exe()

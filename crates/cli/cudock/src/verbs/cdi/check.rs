@@ -1,9 +1,10 @@
+use cudock_cli::CdiCheckArgs;
 use cudock_inject::DriverRoots;
 use cudock_inject::cdi::{CheckTarget, Finding, Level, check_directories};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{CheckArgs, driver, root};
+use super::{driver, root};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BLUE, Format, GREEN, RED, line, styled};
 
@@ -16,7 +17,7 @@ pub(crate) struct CheckReport<'a> {
     findings: &'a [Finding],
 }
 
-pub(super) fn run(args: &CheckArgs, format: Format) -> Result<Outcome, Failure> {
+pub(super) fn run(args: &CdiCheckArgs, format: Format) -> Result<Outcome, Failure> {
     let root = root(args.root.as_deref())?;
     // Without a driver, files and nodes can still be checked.
     let driver = driver(&DriverRoots::one(root.clone())).ok();

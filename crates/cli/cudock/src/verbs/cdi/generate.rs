@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use cudock_cli::{CdiExtra, CdiGenerateArgs};
 use cudock_inject::cdi::{CdiOptions, specification, write};
 use cudock_inject::{Capabilities, DriverRoots, Extras};
 
-use super::{Extra, GenerateArgs, driver, root};
+use super::{driver, root};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line, status};
 
-pub(super) fn run(args: &GenerateArgs, format: Format) -> Result<Outcome, Failure> {
+pub(super) fn run(args: &CdiGenerateArgs, format: Format) -> Result<Outcome, Failure> {
     let devices = args.dev_root.as_deref().map(|path| root(Some(path))).transpose()?;
     let driver = driver(&DriverRoots::locate(root(args.root.as_deref())?, devices))?;
     let capabilities = Capabilities::parse(&args.capabilities, "--capabilities")?;
@@ -21,10 +22,10 @@ pub(super) fn run(args: &GenerateArgs, format: Format) -> Result<Outcome, Failur
         class: args.class.clone(),
         capabilities,
         extras: Extras {
-            gds: has(Extra::Gds),
-            gdrcopy: has(Extra::Gdrcopy),
-            mofed: has(Extra::Mofed),
-            nvswitch: has(Extra::Nvswitch),
+            gds: has(CdiExtra::Gds),
+            gdrcopy: has(CdiExtra::Gdrcopy),
+            mofed: has(CdiExtra::Mofed),
+            nvswitch: has(CdiExtra::Nvswitch),
             ..Extras::default()
         },
         program,

@@ -7,9 +7,9 @@ use cudock_facts::Facts;
 use cudock_image::{ImageSource, Platform};
 
 use super::{Checked, TargetResult};
-use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::verbs::containers::{access, announce_read};
+use cudock_cli::CheckArgs;
 
 pub(super) fn results(
     facts: &Facts,

@@ -15,11 +15,11 @@ use cudock_facts::Facts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::CheckArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, FindingFormat, TableUsed};
 use crate::verbs::containers::platform;
 use crate::verbs::{note_local, other_verb};
+use cudock_cli::CheckArgs;
 
 const TABLES: [&str; 8] =
     ["gpus", "drivers", "toolkits", "forward_compat", "images", "frameworks", "packages", "azure_sizes"];

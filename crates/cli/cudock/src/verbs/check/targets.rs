@@ -4,10 +4,10 @@ use cudock_compat::{StartPath, Target};
 use cudock_facts::Facts;
 use cudock_host::{Root, examine, probe};
 
-use crate::cli::{CheckArgs, Start};
 use crate::failure::Failure;
 use crate::output;
 use crate::verbs::doctor::ask_nvml;
+use cudock_cli::{CheckArgs, Start};
 
 pub(super) fn chosen(facts: &Facts, args: &CheckArgs) -> Result<Vec<Target>, Failure> {
     let today = output::today();

@@ -2,10 +2,10 @@
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use cudock_runtime::flags::docker;
+use cudock_cli::docker;
 
-use crate::cli::Cli;
 use crate::failure::Failure;
+use cudock_cli::Cli;
 
 /// The error for an unknown flag of `cudock run`; `None` if it is another error, or of another verb.
 pub(crate) fn unknown_flag_of_run(error: &clap::Error) -> Option<Failure> {
@@ -35,9 +35,9 @@ fn flags_of_run(cli: &clap::Command) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
-    use cudock_runtime::flags::docker::{LETTERS, REFUSED, WORKING};
+    use cudock_cli::docker::{LETTERS, REFUSED, WORKING};
 
-    use crate::cli::Cli;
+    use cudock_cli::Cli;
 
     /// Every flag that clap knows for `run`, by its long name, its aliases and its letter.
     fn known() -> Vec<(String, Option<char>)> {

@@ -1,9 +1,8 @@
 //! The hidden verbs: helper processes of containers. Each has one thread.
 
 use std::fs::File;
-use std::path::PathBuf;
 
-use clap::Args;
+use cudock_cli::{JoinArgs, MonitorArgs};
 use cudock_runtime::container::exec::ExecHandover;
 use cudock_runtime::container::home::ContainerDir;
 use cudock_runtime::container::plan::Private;
@@ -11,39 +10,6 @@ use cudock_runtime::container::status::Watch;
 use cudock_runtime::namespace::reexec;
 
 use crate::failure::Failure;
-
-/// Arguments of a watcher.
-#[derive(Debug, Args)]
-pub(crate) struct MonitorArgs {
-    /// The container's directory.
-    container: PathBuf,
-    /// The descriptor of the input.
-    #[arg(long)]
-    handed: i32,
-    /// Whether it shares our input and outputs.
-    #[arg(long)]
-    attached: bool,
-    /// The descriptor to report the start on.
-    #[arg(long)]
-    ready: Option<i32>,
-    /// Whether it is killed with the process that started it.
-    #[arg(long)]
-    tied: bool,
-    /// Whether it only verifies the GPUs.
-    #[arg(long)]
-    verify: bool,
-    /// The descriptor of the lock on the container.
-    #[arg(long)]
-    lock: Option<i32>,
-}
-
-/// Arguments of a joining process.
-#[derive(Debug, Args)]
-pub(crate) struct JoinArgs {
-    /// The descriptor of the input.
-    #[arg(long)]
-    handed: i32,
-}
 
 /// The hidden verb that watches a container.
 pub(crate) fn monitor(args: &MonitorArgs) -> Result<i32, Failure> {

@@ -13,9 +13,7 @@ use super::{builtin, engine_of, engine_of_all};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, status, table, warning};
 use cudock_base::text::format::fixed_bytes;
-use cudock_runtime::flags::lifecycle::{
-    CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs,
-};
+use cudock_cli::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
 
 /// `cudock kill`.
 pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {

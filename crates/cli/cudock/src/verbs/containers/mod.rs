@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 
 use cudock_base::text::format::fixed_bytes;
 use cudock_image::write::WriteOptions;
-use cudock_image::{Access, ImageSource, Pull};
+use cudock_image::{Access, ImageSource};
 use cudock_runtime::RuntimeError;
 use cudock_runtime::cgroup::warmup;
 use cudock_runtime::container::exec::ExecRequest;
@@ -29,7 +29,7 @@ use cudock_runtime::namespace::rootless;
 use cudock_trust::{ImageSigner, PublicKey, SignReport, TrustedImage};
 
 pub(crate) use self::docker_flags::unknown_flag_of_run;
-pub(crate) use self::hidden::{JoinArgs, MonitorArgs, enter, forward, join, monitor};
+pub(crate) use self::hidden::{enter, forward, join, monitor};
 pub(crate) use self::home::home;
 use self::image::announce_fetch;
 pub(crate) use self::image::{access, announce_read, platform, progress};
@@ -40,12 +40,9 @@ pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, status, table};
 use crate::verbs::deploy;
-pub(crate) use cudock_runtime::flags::commands::{
-    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PruneArgs, PsArgs,
-    RmArgs, RunArgs, StopArgs, WaitArgs,
-};
-pub(crate) use cudock_runtime::flags::lifecycle::{
-    CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
+pub(crate) use cudock_cli::{
+    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PsArgs, RmArgs,
+    RunArgs, StopArgs, WaitArgs,
 };
 
 /// The chosen engine.
@@ -112,8 +109,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     if matches!(args.engine.engine, EngineChoice::Auto | EngineChoice::Cudock) && rootless::is_root() {
         warmup::start();
     }
-    let access =
-        Access { platform, offline: args.offline, pull: args.pull.map(Pull::from), progress: progress() };
+    let access = Access { platform, offline: args.offline, pull: args.pull, progress: progress() };
     let engine = engine(args.engine.engine, access.clone())?;
     let mut request = request::request(args)?;
     let key = args.require_proof.as_deref().map(PublicKey::read).transpose()?;

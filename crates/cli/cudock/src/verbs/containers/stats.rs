@@ -16,8 +16,8 @@ use super::reports::{self, StatsReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, table, warning};
 use cudock_base::text::format::fixed_bytes;
-use cudock_runtime::flags::commands::EngineChoice;
-use cudock_runtime::flags::lifecycle::StatsArgs;
+use cudock_cli::EngineChoice;
+use cudock_cli::StatsArgs;
 
 /// Between two samples; processor percentages are of this time.
 const BETWEEN: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use super::print::{age_of, joined_or_dash};
 use super::reports::{self, VolumeReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, line, table};
-use cudock_runtime::flags::lifecycle::{VolumeArgs, VolumeVerb};
+use cudock_cli::{VolumeArgs, VolumeVerb};
 
 /// `cudock volume`.
 pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failure> {

@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::{FactKind, FactsArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, TableUsed};
+use cudock_cli::{FactKind, FactsArgs};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FactsReport<'a> {

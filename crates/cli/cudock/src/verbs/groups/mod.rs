@@ -1,11 +1,11 @@
 //! The verbs for groups: `up`, `down`, `groups`, and the hidden `supervise`.
 
-mod args;
 mod print;
 mod request;
 
 use std::path::Path;
 
+use cudock_cli::{DownArgs, GroupsArgs, ServeArgs, SuperviseArgs, UpArgs};
 use cudock_facts::Facts;
 use cudock_group::restart::GroupState;
 use cudock_group::{Group, Reading};
@@ -17,12 +17,11 @@ use cudock_runtime::group::flags::UpSource;
 use cudock_runtime::group::{self, GroupDir, GroupHandover, GroupLock, GroupStatus, StartOutcome};
 use cudock_runtime::namespace::{reexec, rootless};
 
-pub(crate) use self::args::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, line, styled};
 use crate::verbs::containers::reports::{self, GroupsReport};
 use crate::verbs::containers::{access, home, own_engine};
-use crate::verbs::serve::{self, ServeArgs};
+use crate::verbs::serve::{self};
 use crate::verbs::{build, deploy};
 
 /// Lines of each log that are printed for a group that did not become ready.

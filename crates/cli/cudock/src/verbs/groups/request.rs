@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use cudock_cli::{GpuChoice, UpArgs};
 use cudock_group::Group;
 use cudock_runtime::flags::existing_directory;
 use cudock_runtime::group::{self, GroupSettings};
 
-use super::args::{GpuChoice, UpArgs};
 use crate::failure::Failure;
 
 pub(super) fn settings(args: &UpArgs, group: &Group) -> Result<GroupSettings, Failure> {

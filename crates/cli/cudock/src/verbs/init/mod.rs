@@ -1,19 +1,18 @@
 //! `cudock init`: starts a project.
 
-mod args;
 mod print;
 
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 
 use cudock_base::text::suggest;
+use cudock_cli::InitArgs;
 use cudock_compat::{BuildContext, Target};
 use cudock_facts::Facts;
 use cudock_host::{Root, examine, probe};
-use cudock_init::{Detected, InitContext, detect, generate};
+use cudock_init::{Detected, InitContext, InitOptions, detect, generate};
 use cudock_project::EXAMPLES;
 
-pub(crate) use self::args::InitArgs;
 pub(crate) use self::print::InitReport;
 use super::doctor::ask_nvml;
 use crate::failure::{Failure, Outcome};
@@ -41,7 +40,7 @@ pub(super) fn run(
     let detected = chosen_kind(detect(facts, &files)?, args)?;
     let name = real.file_name().map_or_else(|| "app".to_owned(), |name| name.to_string_lossy().into_owned());
     let context = InitContext { facts, files: &files, name: &name, target: target.as_ref() };
-    let scaffold = generate(&context, &detected, &args.options())?;
+    let scaffold = generate(&context, &detected, &options(args))?;
     if !args.print {
         scaffold.write(directory, args.force)?;
     }
@@ -124,4 +123,8 @@ fn asked(list: &[String]) -> Result<usize, Failure> {
             .filter(|index| *index < list.len())
             .ok_or_else(|| Failure::input(format!("`{number}` is not one of them"))),
     }
+}
+
+fn options(args: &InitArgs) -> InitOptions {
+    InitOptions { python: args.python.clone(), cuda: args.cuda, command: args.command.clone() }
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use cudock_cli::InitArgs;
 use cudock_compat::Target;
 use cudock_init::{Choice, Detected, Installer, ProjectKind, Scaffold};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::InitArgs;
 use crate::output::{self, BOLD, TableUsed, line, styled, wrapped};
 
 #[derive(Serialize, JsonSchema)]

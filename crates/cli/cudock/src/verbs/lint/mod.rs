@@ -4,16 +4,14 @@ mod text;
 
 use std::path::PathBuf;
 
-use clap::Args;
 use cudock_base::Environment;
 use cudock_base::text::table::TextTable;
+use cudock_cli::LintArgs;
 use cudock_facts::Facts;
-use cudock_facts::version::DriverVersion;
 use cudock_lint::{
     FileReport, FixMode, ImageCheck, LintFlags, LintedFile, Linter, RuleReport, Totals, dockerfiles,
     rule_reports,
 };
-use cudock_project::FailLevel;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -24,60 +22,6 @@ use crate::output::{self, FindingFormat, TableUsed};
 use cudock_facts::formats::ReportedFinding;
 
 const TABLES: [&str; 5] = ["images", "drivers", "gpus", "frameworks", "packages"];
-
-/// Find problems in Dockerfiles of GPU images, and fix them
-///
-/// Judges every stage and command by rules for CUDA images: tags, flavors, wheels, drivers, size. With --for, also whether the
-/// image will run on that GPU. In directories, it lints Dockerfiles and Containerfiles, and those that compose and bake files
-/// name, except what .gitignore excludes. `[lint]` in cudock.toml selects rules. See docs/lint.md and docs/lints.md.
-#[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-#[command(after_help = "Examples:
-  cudock lint
-  cudock lint docker/ --for T4
-  cudock lint Dockerfile --for Standard_NC24ads_A100_v4 --driver 535
-  cudock lint Dockerfile --fix --dry-run
-  cudock lint --fix --fail-level warning
-  cudock lint --format sarif > lint.sarif
-  cat Dockerfile | cudock lint - --for cpu
-  cudock lint --rules")]
-pub(crate) struct LintArgs {
-    /// Dockerfiles and directories, or - for standard input [default: the current directory]
-    #[arg(value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
-
-    /// Judge for this GPU, this Azure size, or `cpu`
-    #[arg(long = "for", value_name = "TARGET")]
-    pub(crate) target: Option<String>,
-
-    /// Assume this driver: 535.161.08, or the last release of a branch: 580, R580
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) driver: Option<DriverVersion>,
-
-    /// Fix what can be fixed; with -, print the fixed text
-    #[arg(long)]
-    pub(crate) fix: bool,
-
-    /// With --fix: print a diff, and change nothing
-    #[arg(long, requires = "fix")]
-    pub(crate) dry_run: bool,
-
-    /// Exit with code 1 if a finding has this severity or a higher one [default: error]
-    #[arg(long, value_enum, value_name = "SEVERITY")]
-    pub(crate) fail_level: Option<FailLevel>,
-
-    /// Ask registries whether base images exist
-    #[arg(long)]
-    pub(crate) online: bool,
-
-    /// List the rules
-    #[arg(long, alias = "list", conflicts_with_all = ["paths", "fix"])]
-    pub(crate) rules: bool,
-
-    /// Show an excerpt of the file with every finding
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
-}
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LintReport<'a> {

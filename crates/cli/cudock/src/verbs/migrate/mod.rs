@@ -4,10 +4,8 @@ mod input;
 mod reported;
 mod text;
 
-use std::path::PathBuf;
-
-use clap::Args;
 use cudock_base::write_new_files;
+use cudock_cli::MigrateArgs;
 use cudock_facts::Facts;
 use cudock_migrate::{ChoiceFinding, Translation, judge, read, translate};
 use schemars::JsonSchema;
@@ -18,43 +16,6 @@ use crate::failure::{Failure, Outcome};
 use crate::finding_text;
 use crate::output::{self, FindingFormat, TableUsed, line};
 use cudock_facts::sheets::known_region;
-
-/// Find retired Azure GPU sizes and services in files, with replacements and prices
-///
-/// Files are recognized by content: shell scripts and `az` command lines, container groups, ARM, Bicep and Terraform
-/// templates, Machine Learning and Batch files and programs, `SkyPilot` tasks, notebooks and notes. Files are never modified.
-/// With -o, a `HyperDrive` program becomes cudock.toml and a sweep job, a container group an app of Container Apps, and a
-/// program for azure-batch 14 one for 15. The exit code is 1 if something is retired, and 0 if not. See docs/migrate.md.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  cudock migrate deploy.sh
-  cudock migrate infra/*.tf train.py --region westeurope
-  cudock migrate 'az vm create --size Standard_NC6 -l eastus'
-  cat group.yaml | cudock migrate -
-  cudock migrate hyperdrive.py -o sweep
-  cudock migrate main.bicep --format sarif > migrate.sarif
-  cudock migrate infra/*.tf --format github")]
-pub(crate) struct MigrateArgs {
-    /// Files to read, - for standard input, or an `az` command line
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-
-    /// Use prices in this region instead of those that the files name
-    #[arg(long, value_name = "REGION")]
-    pub(crate) region: Option<String>,
-
-    /// Write translated files into this directory
-    #[arg(short, long, value_name = "DIR")]
-    pub(crate) output: Option<PathBuf>,
-
-    /// Replace files that exist
-    #[arg(long, requires = "output")]
-    pub(crate) force: bool,
-
-    /// Show every difference of a replacement, and the sources of prices
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
-}
 
 /// The findings in one file.
 #[derive(Serialize, JsonSchema)]

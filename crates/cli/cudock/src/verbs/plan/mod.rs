@@ -1,6 +1,5 @@
 //! `cudock plan`: finds where a workload fits on Azure, and at what cost.
 
-mod args;
 mod brief;
 mod chart;
 mod compare;
@@ -11,6 +10,7 @@ mod workload;
 
 use std::path::Path;
 
+use cudock_cli::PlanArgs;
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_plan::csv;
@@ -18,7 +18,6 @@ use cudock_plan::{Catalog, Plan, plan};
 use cudock_project::Project;
 use cudock_workload::{Notify, Resolved};
 
-pub(crate) use self::args::PlanArgs;
 pub(super) use self::compare::CompareReport;
 pub(super) use self::json::PlanReport;
 use self::json::{Extras, Relaxed};

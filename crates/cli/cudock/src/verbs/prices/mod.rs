@@ -5,8 +5,8 @@ mod status;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
 use cudock_base::Environment;
+use cudock_cli::{PricesArgs, PricesVerb};
 use cudock_facts::Facts;
 use cudock_prices::{PricesError, env};
 
@@ -14,50 +14,6 @@ pub(super) use self::refresh::RefreshOutput;
 pub(super) use self::status::StatusReport;
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
-
-/// Show how old the prices of Azure's sizes are, or refresh them
-///
-/// Newer prices come from Azure's public price list, which needs no login, and go into an overlay of the embedded table:
-/// in --facts DIR, or else in cudock/facts in your configuration directory. See docs/prices.md.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  cudock prices
-  cudock prices refresh
-  cudock prices refresh --region westeurope --region northeurope
-  cudock prices refresh --size Standard_NC4as_T4_v3 --region eastus
-  cudock prices refresh --endpoint https://mirror.example/api/retail/prices
-  cudock --facts ./facts prices refresh --format json")]
-pub(crate) struct PricesArgs {
-    #[command(subcommand)]
-    pub(crate) what: Option<PricesVerb>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum PricesVerb {
-    /// Read the public price list into an overlay of the embedded prices
-    ///
-    /// Re-run the same command to resume an interrupted run, today or tomorrow.
-    Refresh(RefreshArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RefreshArgs {
-    /// Refresh only this region (repeatable)
-    #[arg(long, value_name = "REGION")]
-    pub(crate) region: Vec<String>,
-
-    /// Refresh only this size (repeatable)
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) size: Vec<String>,
-
-    /// Request this currency; the tables are in US dollars
-    #[arg(long, value_name = "CODE", value_parser = ["USD"], default_value = "USD", hide_default_value = true)]
-    pub(crate) currency: String,
-
-    /// Read the list from this URL, such as a mirror
-    #[arg(long, value_name = "URL", env = env::CUDOCK_PRICES_URL)]
-    pub(crate) endpoint: Option<String>,
-}
 
 pub(super) fn run(directory: Option<&Path>, args: &PricesArgs, format: Format) -> Result<Outcome, Failure> {
     match &args.what {

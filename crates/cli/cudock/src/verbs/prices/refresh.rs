@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cudock_base::text::format::count;
 use cudock_base::text::suggest;
+use cudock_cli::RefreshArgs;
 use cudock_facts::Facts;
 use cudock_prices::{
     Connection, Endpoint, Listener, RefreshReport, RefreshRequest, RegionPrices, RegionSummary,
@@ -11,7 +12,7 @@ use cudock_prices::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{RefreshArgs, directory, tables};
+use super::{directory, tables};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BLUE, BOLD, Format, line, redraw, redraws, status, styled, wrapped};
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use cudock_cli::RuntimeInstallArgs;
 use cudock_facts::Facts;
 use cudock_pypi::runtime::{CudaLibraries, Installer, cuda_libraries, wheel_for};
 use cudock_pypi::{Package, RuntimeLibrary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{InstallArgs, machine, print_cuda};
+use super::{machine, print_cuda};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, Format, TableUsed, line, styled};
 use crate::verbs::progress::Lines;
@@ -24,7 +25,7 @@ pub(crate) struct InstallReport<'a> {
     tables: &'a [TableUsed],
 }
 
-pub(super) fn run(facts: &Facts, args: &InstallArgs, format: Format) -> Result<Outcome, Failure> {
+pub(super) fn run(facts: &Facts, args: &RuntimeInstallArgs, format: Format) -> Result<Outcome, Failure> {
     let package = Package::from(args.package);
     let mut installer = Installer::from_environment(&cudock_base::Environment::of_process())?;
     installer.offline = args.offline;

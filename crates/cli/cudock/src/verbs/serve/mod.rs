@@ -1,6 +1,5 @@
 //! `cudock serve`: arguments and `cudock.toml` in, a server out.
 
-mod args;
 mod devices;
 mod engine;
 pub(crate) mod runtime;
@@ -10,13 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cudock_base::Environment;
+use cudock_cli::ServeArgs;
 use cudock_serve::{
     ModelService, ModelSettings, ServeSettings, Server, VertexRoutes, locate_models, options_in,
     platform_model, platform_options,
 };
 use cudock_trace::ExportSettings;
 
-pub(crate) use self::args::ServeArgs;
 pub(crate) use self::engine::{run as run_engine, run_owner as run_engine_owner};
 use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, DIM, status, styled};
@@ -72,7 +71,7 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     let mut settings = ServeSettings::new(&options, models, model_settings, start_engine);
     settings.telemetry = ExportSettings::new(options.otlp_endpoint.as_deref(), "cudock", &environment)?;
     settings.dialects.vertex = VertexRoutes::of(&environment);
-    args.server.apply(&mut settings.server)?;
+    args.server.options().apply(&mut settings.server)?;
     settings.read_devices = devices::reader(device.is_gpu());
     Ok(settings)
 }

@@ -1,16 +1,17 @@
 //! `cudock sweep --on`: sweeps on Azure.
 
-use cudock_azure::Target;
 use cudock_base::Environment;
+use cudock_cli::SweepArgs;
 use cudock_deploy::{
-    CloudApi, DeployRequest, DeploySource, Preflight, Requester, SweepRun, plan_sweep, read_existing, text,
+    CloudApi, DeployRequest, DeploySource, Preflight, Requester, SweepRun, plan_sweep, read_existing,
+    resolve, text,
 };
 use cudock_facts::Facts;
 use cudock_sweep::SweepPlan;
 use cudock_sweep_run::{ProjectSweep, SweepObserver};
 
 use super::super::deploy;
-use super::{DriveEnd, SweepArgs};
+use super::DriveEnd;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, line, note, status};
 
@@ -23,14 +24,13 @@ pub(super) enum AzureEnd {
 pub(super) fn run(
     facts: &Facts,
     args: &SweepArgs,
-    target: Target,
     sweep: &ProjectSweep,
     observer: &dyn SweepObserver,
 ) -> Result<AzureEnd, Failure> {
     let plan = sweep.plan(&args.local.flags)?;
     if args.azure.dry_run {
         let requester = Requester::of_dry_run(&Environment::of_process());
-        let run = planned(facts, args, target, sweep, &plan, (&requester, None))?;
+        let run = planned(facts, args, sweep, &plan, (&requester, None))?;
         for machine in &run.machines {
             machine.note.iter().for_each(note);
             line(text::dry_run(&machine.planned));
@@ -39,7 +39,7 @@ pub(super) fn run(
     }
     let session = deploy::session()?;
     let requester = session.requester(&Environment::of_process())?;
-    let run = planned(facts, args, target, sweep, &plan, (&requester, Some(&session.interruptible)))?;
+    let run = planned(facts, args, sweep, &plan, (&requester, Some(&session.interruptible)))?;
     let deployer = session.deployer(&deploy::show);
     // A sweep that has ended creates nothing.
     if !sweep.read().is_ok_and(|known| known.end().is_some()) {
@@ -69,12 +69,11 @@ pub(super) fn run(
 fn planned(
     facts: &Facts,
     args: &SweepArgs,
-    target: Target,
     sweep: &ProjectSweep,
     plan: &SweepPlan,
     (requester, cloud): (&Requester, Option<&dyn CloudApi>),
 ) -> Result<SweepRun, Failure> {
-    let flags = args.azure.deploy_flags();
+    let (target, flags) = resolve(&args.azure.deploy_flags(), &sweep.project().manifest)?;
     let existing = read_existing(cloud, &requester.subscription, target, &flags)?;
     let request = DeployRequest {
         source: DeploySource::Project(sweep.project()),

@@ -6,13 +6,12 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use cudock_base::{Timestamp, files};
-use cudock_deploy::SweepDeployFlags;
+use cudock_cli::{SweepArgs, SweepCommand, SweepName};
 use cudock_facts::Facts;
 use cudock_sweep::{Sweep, TrialId};
 use cudock_sweep_report as view;
-use cudock_sweep_run::{DriveEnd, LocalSweepArgs, SweepCommand, SweepDir, SweepObserver};
+use cudock_sweep_run::{DriveEnd, ProjectSweep, SweepDir, SweepError, SweepObserver, SweepRequest};
 
 use self::azure::AzureEnd;
 use crate::failure::{Failure, Outcome};
@@ -24,18 +23,6 @@ const LIVE_ROWS: usize = 20;
 /// The shortest time between two tables.
 const REDRAW: Duration = Duration::from_millis(200);
 
-// Not a doc comment, because clap would show it in place of the help of the flattened arguments.
-//
-// Arguments of `cudock sweep`.
-#[derive(Debug, Args)]
-pub(crate) struct SweepArgs {
-    #[command(flatten)]
-    local: LocalSweepArgs,
-
-    #[command(flatten)]
-    azure: SweepDeployFlags,
-}
-
 pub(super) fn run(
     facts: impl FnOnce() -> Result<Facts, Failure>,
     args: &SweepArgs,
@@ -45,18 +32,35 @@ pub(super) fn run(
     match &args.local.command {
         None => start(facts, args, format, is_verbose),
         Some(SweepCommand::Show { sweep, html, optuna }) => {
-            let project = sweep.open()?;
+            let project = open(sweep)?;
             let sweep = project.read()?;
             write(html.as_deref(), || view::html(&sweep, shown_at(&sweep)))?;
             write(optuna.as_deref(), || view::optuna_journal(&sweep, shown_at(&sweep)))?;
             Ok(print(&sweep, project.directory(), format, is_verbose))
         }
         Some(command) => {
-            if !command.ask()? {
+            if !ask(command)? {
                 warning("the running sweep has not answered yet; it will");
             }
             Ok(Outcome::Yes)
         }
+    }
+}
+
+fn open(sweep: &SweepName) -> Result<ProjectSweep, SweepError> {
+    ProjectSweep::open(&sweep.directory, sweep.name.as_deref())
+}
+
+/// Asks the sweep for what the command says. Returns whether it was answered, which `show` need not be.
+fn ask(command: &SweepCommand) -> Result<bool, SweepError> {
+    match command {
+        SweepCommand::Show { .. } => Ok(true),
+        SweepCommand::Pause { sweep } => open(sweep)?.ask(SweepRequest::Pause),
+        SweepCommand::Stop { sweep, trial: None } => open(sweep)?.ask(SweepRequest::Cancel),
+        SweepCommand::Stop { sweep, trial: Some(trial) } => {
+            open(sweep)?.ask(SweepRequest::Stop { trial: TrialId(*trial) })
+        }
+        SweepCommand::Add { sweep, count } => open(sweep)?.add(*count),
     }
 }
 
@@ -72,12 +76,12 @@ fn start(
     format: PlanFormat,
     is_verbose: bool,
 ) -> Result<Outcome, Failure> {
-    let sweep = args.local.sweep.open()?;
+    let sweep = open(&args.local.sweep)?;
     let setup = |error: std::io::Error| Failure::outside(format!("cannot set up the sweep: {error}"));
     let program = std::env::current_exe().map_err(setup)?;
     let observer = Printer { directory: sweep.directory(), drawn: Cell::new(None) };
-    let end = if let Some(target) = args.azure.on {
-        match azure::run(&facts()?, args, target, &sweep, &observer)? {
+    let end = if args.azure.on.is_some() {
+        match azure::run(&facts()?, args, &sweep, &observer)? {
             AzureEnd::Trials(end) => end,
             AzureEnd::Other(outcome) => return Ok(outcome),
         }

@@ -3,13 +3,12 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use cudock_cli::{EngineChoice, NetworkArgs, RunArgs, docker};
 use cudock_image::Pull;
 use cudock_runtime::container::home::{Home, new_id};
 use cudock_runtime::container::plan::{MountPlan, NetworkPlan, Plan, Private, ProcessPlan};
 use cudock_runtime::container::status::now;
 use cudock_runtime::engine::RunRequest;
-use cudock_runtime::flags::arguments::NetworkArgs;
-use cudock_runtime::flags::commands::{EngineChoice, RunArgs};
 use cudock_runtime::flags::{self, GpuFlags, SecurityFlags, Sources};
 
 use crate::failure::Failure;
@@ -110,7 +109,7 @@ pub(super) fn request_in(args: &RunArgs, here: &Path, home: Option<&Home>) -> Re
         detach: args.detach,
         cidfile: args.cidfile.as_ref().map(|file| here.join(file)),
         publish_all: args.network.publish_all.then(|| args.network.expose.clone()),
-        pull: args.pull.map(Pull::from).or(args.offline.then_some(Pull::Never)),
+        pull: args.pull.or(args.offline.then_some(Pull::Never)),
         platform: args.platform.clone(),
     })
 }
@@ -135,7 +134,7 @@ fn check_accepted(args: &RunArgs) -> Result<(), Failure> {
         ("--runtime", &args.runtime),
     ];
     for (flag, value) in values {
-        flags::docker::check_accepted(flag, value.as_deref())?;
+        docker::check_accepted(flag, value.as_deref())?;
     }
     if !args.sig_proxy {
         return Err(Failure::input("--sig-proxy=false is not supported: signals are always forwarded")

@@ -4,16 +4,16 @@ use std::ffi::OsString;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
+use cudock_cli::docker;
 use cudock_runtime::container::home::Home;
 use cudock_runtime::container::plan::{
     Ipc, MountPlan, NetworkMode, Plan, Propagation, Restart, Rlimit, Seccomp,
 };
 use cudock_runtime::engine::RunRequest;
-use cudock_runtime::flags::docker;
 use cudock_testkit::docker_lines::{DockerLine, Shell, docker_lines};
 
 use super::request_in;
-use crate::cli::{Cli, Verb};
+use cudock_cli::{Cli, Verb};
 
 /// Shared memory, and the limit on processes, which docker does not have by default.
 const SHM: u64 = 64 << 20;

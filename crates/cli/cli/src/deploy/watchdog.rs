@@ -1,14 +1,11 @@
-//! The flags of `cudock watchdog`.
+//! The hidden `watchdog`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use cudock_base::{Timestamp, Usd};
 use cudock_project::TimeSpan;
-
-use crate::activity::{Budget, WatchLimits};
-use crate::deletion::DeletionCalls;
+use cudock_watchdog::WatchdogOptions;
 
 /// Delete the deployment that this runs in when it is idle or its budget is used up
 #[derive(Clone, Debug, Args)]
@@ -67,23 +64,49 @@ fn timestamp(text: &str) -> Result<Timestamp, String> {
 }
 
 impl WatchdogArgs {
-    pub fn limits(&self, now: Timestamp) -> WatchLimits {
-        let began = self.billed_since.unwrap_or(now);
-        let before = now.millis().unwrap_or(0).saturating_sub(began.millis().unwrap_or(0));
-        WatchLimits {
-            idle: self.idle.map(|time| time.0),
-            warm_up: self.warm_up.0,
-            interval: self.interval.0,
-            threshold_percent: self.threshold,
-            budget: self.budget.zip(self.price).map(|(limit, per_hour)| Budget {
-                limit,
-                per_hour,
-                billed_before: Duration::from_millis(before),
-            }),
+    pub fn options(&self) -> WatchdogOptions {
+        let args = self.clone();
+        WatchdogOptions {
+            subscription: args.subscription,
+            run: args.run,
+            vm: args.vm,
+            idle: args.idle,
+            warm_up: args.warm_up,
+            threshold: args.threshold,
+            budget: args.budget,
+            price: args.price,
+            billed_since: args.billed_since,
+            port: args.port,
+            output: args.output,
+            interval: args.interval,
         }
     }
+}
 
-    pub fn calls(&self) -> DeletionCalls {
-        DeletionCalls::of_run(&self.subscription, &self.run, self.vm.as_deref())
+#[cfg(test)]
+mod tests {
+    use clap::{Command, FromArgMatches};
+
+    use super::*;
+
+    fn parse(flags: &[&str]) -> Result<WatchdogArgs, clap::Error> {
+        let command = WatchdogArgs::augment_args(Command::new("watchdog").no_binary_name(true));
+        WatchdogArgs::from_arg_matches(&command.try_get_matches_from(flags)?)
+    }
+
+    #[test]
+    fn flags_set_the_limits() {
+        let args = parse(&["--subscription", "s", "--run", "r", "--idle", "15m"]).unwrap();
+        assert_eq!(args.idle.unwrap().0.as_secs(), 900);
+        assert_eq!((args.threshold, args.interval.0.as_secs(), args.warm_up.0.as_secs()), (5, 10, 600));
+        for wrong in [
+            &["--subscription", "s", "--run", "r"][..],
+            &["--subscription", "s", "--run", "r", "--budget", "5"],
+            &["--subscription", "s", "--run", "r", "--idle", "15"],
+            &["--subscription", "s", "--run", "r", "--idle", "1m", "--billed-since", "yesterday"],
+            &["--run", "r", "--idle", "1m"],
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -2,14 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::flags::DeployFlags;
 use clap::Args;
 use cudock_azure::ExportFormat;
+use cudock_project::DeployFlags;
 
-/// Write a deployment as files for Bicep, ARM, Terraform, az or Machine Learning
-///
-/// The files create what `cudock up --on` would create. Secrets become parameters, and `down.sh` deletes everything. Nothing
-/// is sent. See docs/azure.md.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock export bicep --on container-apps -o infra
@@ -56,11 +52,6 @@ pub struct DeployArgs {
     pub command: Vec<String>,
 }
 
-/// Delete what was left behind in Azure
-///
-/// Deletes deployments of the journal whose command died or that have ended, and resource groups with the tag of cudock
-/// that the journal has lost or that are expired. Running deployments stay. What another state directory of yours made is
-/// listed, and deleted only if it is expired or named. See docs/deploy.md.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock gc --dry-run\n  cudock gc --run 3f9c01d2a4b6\n  cudock gc --format json"
@@ -75,10 +66,6 @@ pub struct GcArgs {
     pub runs: Vec<String>,
 }
 
-/// Wait for a deployment whose command died
-///
-/// Goes on where `cudock up` was interrupted: sends the requests that are missing and waits. The output of a job is
-/// printed, it is deleted, and its exit code is that of the command.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock resume train")]
 pub struct ResumeArgs {
@@ -86,9 +73,6 @@ pub struct ResumeArgs {
     pub name: String,
 }
 
-/// Show what deployments cost: now, this month, and until they expire
-///
-/// Billed seconds come from the clocks of the services. Taxes and discounts are not known.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock cost\n  cudock cost train\n  cudock cost --offline --format json"
@@ -102,10 +86,6 @@ pub struct CostArgs {
     pub offline: bool,
 }
 
-/// Check that a deployment sees the GPUs that are paid for, or that a key signed an image
-///
-/// Compares the devices that its log lists as `nvidia-smi -L` does with those of its size. Exit code 1 means that some
-/// are missing or different, or that the log lists none.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock verify train\n  cudock verify oci:image --key cosign.pub")]
 pub struct VerifyArgs {
@@ -114,5 +94,5 @@ pub struct VerifyArgs {
 
     /// Public key that must have signed the image
     #[arg(long, value_name = "FILE")]
-    pub key: Option<std::path::PathBuf>,
+    pub key: Option<PathBuf>,
 }

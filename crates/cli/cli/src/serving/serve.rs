@@ -1,16 +1,13 @@
-//! The arguments of `cudock serve`.
+//! `cudock serve`.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use cudock_project::ServeOptions;
-use cudock_server::{API_KEYS, ServerArgs};
+use cudock_server::API_KEYS;
 
-/// Serve a model over HTTP and gRPC, in batches that keep the device busy
-///
-/// PATH is a model file, a project (a directory with a cudock.toml), or a directory of models: NAME.onnx,
-/// NAME/model.onnx or NAME/VERSION/model.onnx. Models are ONNX files, or run in Python: see docs/python.md. Supports `POST /predict` and the Open Inference Protocol v2 over REST and
-/// gRPC on one port, and shows a page with live figures at `/`. See docs/serve.md.
+use super::server::ServerArgs;
+
 #[derive(Clone, Debug, Default, Args)]
 #[command(after_help = "Examples:
   cudock serve examples/digits
@@ -19,37 +16,37 @@ use cudock_server::{API_KEYS, ServerArgs};
   cudock serve weights.safetensors --class net.py:Net --precision fp16
   cudock serve model.onnx --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem --api-keys keys.txt
   curl localhost:8000/predict -d '{\"input\": [[0.5, 1, 2]]}'")]
-pub(crate) struct ServeArgs {
+pub struct ServeArgs {
     /// Model file, project, or directory of models [default: the current directory]
     #[arg(value_name = "PATH")]
-    pub(crate) path: Option<PathBuf>,
+    pub path: Option<PathBuf>,
 
     /// Listen on this port of the loopback interface only; 0 takes a free one
     #[arg(long, value_name = "PORT")]
-    pub(crate) port: Option<u16>,
+    pub port: Option<u16>,
 
     /// Serve the model under this name [default: that of the project or the file]
     #[arg(long, value_name = "NAME")]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
 
     #[command(flatten)]
-    pub(crate) options: ServeOptions,
+    pub options: ServeOptions,
 
     /// Use the `serve` section of this file instead of that of the project
     #[arg(long, value_name = "FILE", hide = true)]
-    pub(crate) settings: Option<PathBuf>,
+    pub settings: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub server: ServerArgs,
 
     /// Download nothing: use the ONNX Runtime that is installed
     #[arg(long)]
-    pub(crate) offline: bool,
+    pub offline: bool,
 }
 
 impl ServeArgs {
     /// The arguments of `cudock serve DIRECTORY`.
-    pub(crate) fn of_project(directory: &Path, port: Option<u16>, offline: bool) -> Self {
+    pub fn of_project(directory: &Path, port: Option<u16>, offline: bool) -> Self {
         Self {
             path: Some(directory.to_owned()),
             port,
@@ -68,7 +65,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Verb};
+    use crate::{Cli, Verb};
 
     fn parse(args: &[&str]) -> ServeArgs {
         let Verb::Serve(parsed) = Cli::try_parse_from([&["cudock", "serve"], args].concat()).unwrap().verb

@@ -1,20 +1,12 @@
-//! The arguments of `cudock plan`.
+//! `cudock plan`.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use cudock_workload::WorkloadFlags;
+use cudock_project::WorkloadFlags;
 
 const OUTPUT: &str = "Output";
 
-/// Find the best Azure service, size and region for a workload, with costs and reasons
-///
-/// PATH is a cudock.toml or its directory; flags override its keys and can replace it. Every service, size, region and
-/// priority in the tables is checked against the workload: what fits is priced part by part and ranked by cost, and what
-/// does not is rejected with a reason. Values that are not given are assumed and printed. No request is sent to Azure;
-/// see docs/plan.md for the model and its limits.
-///
-/// Exit codes: 0 something fits; 1 nothing fits; 2 invalid arguments or file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock plan                                           the cudock.toml in this directory
@@ -27,40 +19,40 @@ const OUTPUT: &str = "Output";
   cudock plan train.toml --why Standard_NC24ads_A100_v4
   cudock plan train.toml --compare Standard_NC4as_T4_v3,container-apps/Consumption-GPU-NC8as-T4
   cudock plan train.toml --format json | jq '.placements[0]'")]
-pub(crate) struct PlanArgs {
+pub struct PlanArgs {
     /// Read this cudock.toml, or the one in this directory [default: ./cudock.toml, if it exists]
     #[arg(value_name = "PATH")]
-    pub(super) path: Option<PathBuf>,
+    pub path: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(super) workload: WorkloadFlags,
+    pub workload: WorkloadFlags,
 
     /// Show the whole report: workload, assumptions, warnings and rejections
     #[arg(short, long, help_heading = OUTPUT)]
-    pub(super) verbose: bool,
+    pub verbose: bool,
 
     /// Show N placements [default: 5, 10 with --verbose; all in JSON and CSV]
     #[arg(long, value_name = "N", help_heading = OUTPUT)]
-    pub(super) top: Option<usize>,
+    pub top: Option<usize>,
 
     /// List every region of a placement, not only the cheapest
     #[arg(long, help_heading = OUTPUT)]
-    pub(super) all_regions: bool,
+    pub all_regions: bool,
 
     /// List every placement and every rejection
     #[arg(long, help_heading = OUTPUT)]
-    pub(super) all: bool,
+    pub all: bool,
 
     /// Explain one size: its result on each service, and each part of its cost
     #[arg(long, value_name = "SIZE", help_heading = OUTPUT, conflicts_with_all = ["compare", "chart"])]
-    pub(super) why: Option<String>,
+    pub why: Option<String>,
 
     /// Compare two or more of SIZE, SERVICE/SIZE or SERVICE/SIZE/REGION, and find where the cheaper one changes
     #[arg(long, value_name = "A,B", value_delimiter = ',', help_heading = OUTPUT, conflicts_with = "chart")]
-    pub(super) compare: Vec<String>,
+    pub compare: Vec<String>,
 
     /// Draw cost against load or duration: as SVG into FILE, or in the terminal
     #[arg(long, value_name = "FILE.svg", num_args = 0..=1, help_heading = OUTPUT)]
     #[allow(clippy::option_option, reason = "clap distinguishes absent, alone and with a file this way")]
-    pub(super) chart: Option<Option<PathBuf>>,
+    pub chart: Option<Option<PathBuf>>,
 }

@@ -1,15 +1,31 @@
-//! The arguments of `cudock init`.
+//! `cudock init`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use cudock_facts::version::{CudaVersion, DriverVersion};
-use cudock_init::{InitOptions, Installer, ProjectKind};
+use cudock_init::{Installer, ProjectKind};
 
-/// Start a project: write its Dockerfile, cudock.toml and .dockerignore, or copy an example
-///
-/// Looks at a directory and writes files whose versions run on the target: a CUDA program built by CMake or make, a
-/// program with PyTorch, TensorFlow, JAX or other CUDA packages, or an ONNX model. See docs/init.md.
+use crate::values::choice;
+
+/// What a project is built with.
+const KINDS: &[(&str, &str, ProjectKind)] = &[
+    ("cmake", "CUDA program, built by CMake", ProjectKind::Cmake),
+    ("make", "CUDA program, built by make", ProjectKind::Make),
+    ("torch", "PyTorch", ProjectKind::Torch),
+    ("tensorflow", "TensorFlow", ProjectKind::Tensorflow),
+    ("jax", "JAX", ProjectKind::Jax),
+    ("cuda-python", "Other Python packages that use CUDA: cupy, numba, cuda-python", ProjectKind::CudaPython),
+    ("onnx", "ONNX model, served by cudock", ProjectKind::Onnx),
+];
+
+/// What installs the Python packages of a project.
+const INSTALLERS: &[(&str, &str, Installer)] = &[
+    ("pip", "pip, from requirements.txt or pyproject.toml", Installer::Pip),
+    ("uv", "uv, from uv.lock", Installer::Uv),
+    ("conda", "conda, mamba or micromamba, from environment.yml", Installer::Conda),
+];
+
 #[derive(Debug, Args)]
 #[allow(clippy::doc_markdown, reason = "shown as help")]
 #[command(after_help = "Examples:
@@ -18,53 +34,47 @@ use cudock_init::{InitOptions, Installer, ProjectKind};
   cudock init --for H100 --driver R550 --python 3.12 --command \"python train.py\"
   cudock init --for cpu --kind torch --installer pip --force
   cudock init --example digits && cudock up digits")]
-pub(crate) struct InitArgs {
+pub struct InitArgs {
     /// Directory of the project [default: this one; with --example, one with the name of the example]
-    pub(super) dir: Option<PathBuf>,
+    pub dir: Option<PathBuf>,
 
     /// Choose versions for this GPU, Azure size, or `cpu` [default: the GPU of this machine]
     #[arg(long = "for", value_name = "TARGET", conflicts_with = "example")]
-    pub(super) target: Option<String>,
+    pub target: Option<String>,
 
     /// Assume this driver: 535.161.08, or the last release of a branch: 580, R580
     #[arg(long, value_name = "VERSION", requires = "target")]
-    pub(super) driver: Option<DriverVersion>,
+    pub driver: Option<DriverVersion>,
 
     /// Set the kind of project, if there are several
-    #[arg(long, value_enum, conflicts_with = "example")]
-    pub(super) kind: Option<ProjectKind>,
+    #[arg(long, conflicts_with = "example", value_parser = choice(KINDS))]
+    pub kind: Option<ProjectKind>,
 
     /// Set what installs Python packages, if there are several
-    #[arg(long, value_enum, conflicts_with = "example")]
-    pub(super) installer: Option<Installer>,
+    #[arg(long, conflicts_with = "example", value_parser = choice(INSTALLERS))]
+    pub installer: Option<Installer>,
 
     /// Use this Python version
     #[arg(long, value_name = "VERSION", conflicts_with = "example")]
-    python: Option<String>,
+    pub python: Option<String>,
 
     /// Use this CUDA version
     #[arg(long, value_name = "VERSION", conflicts_with = "example")]
-    cuda: Option<CudaVersion>,
+    pub cuda: Option<CudaVersion>,
 
     /// Start this command in the container [default: the program that is found]
     #[arg(long, value_name = "COMMAND", conflicts_with = "example")]
-    command: Option<String>,
+    pub command: Option<String>,
 
     /// Replace existing files
     #[arg(long, conflicts_with = "example")]
-    pub(super) force: bool,
+    pub force: bool,
 
     /// Print the files and write nothing
     #[arg(long, conflicts_with_all = ["example", "force"])]
-    pub(super) print: bool,
+    pub print: bool,
 
     /// Copy this example instead: digits, a model that recognizes handwritten digits
     #[arg(long, value_name = "NAME")]
-    pub(super) example: Option<String>,
-}
-
-impl InitArgs {
-    pub(super) fn options(&self) -> InitOptions {
-        InitOptions { python: self.python.clone(), cuda: self.cuda, command: self.command.clone() }
-    }
+    pub example: Option<String>,
 }

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cudock_base::{Report, text};
-use cudock_gateway::{GatewayArgs, run};
+use cudock_cli::GatewayArgs;
+use cudock_gateway::{GatewayRequest, run};
 
 #[derive(Parser)]
 #[command(name = "cudock-gateway", version)]
@@ -15,7 +16,8 @@ struct Cli {
 
 fn main() -> ExitCode {
     let listening = |url: &str, upstreams: &str| eprintln!("listening on {url}, forwarding to {upstreams}");
-    match run(&Cli::parse().args, listening) {
+    let GatewayArgs { port, options, server } = Cli::parse().args;
+    match run(GatewayRequest { port, options, server: server.options() }, listening) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", text::error_chain(&error));

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use cudock_base::UsageError;
-
-use super::{Device, automatic_network, bytes, cpu_millis, cpuset, device, memory, memory_swap, ulimit};
-use crate::container::plan::{DevicePlan, Ipc, Limits, NetworkMode};
+use cudock_runtime::container::plan::{DevicePlan, Ipc, Limits, NetworkMode};
+use cudock_runtime::flags::{
+    Device, automatic_network, bytes, cpu_millis, cpuset, device, memory, memory_swap, ulimit,
+};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "GPUs")]

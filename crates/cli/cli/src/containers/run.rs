@@ -2,19 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::arguments::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs};
+use super::container::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs};
 use super::docker;
 use clap::{ArgAction, Args, FromArgMatches, ValueEnum};
 use cudock_image::Pull;
 
-/// The variable with the container engine, like `--engine`.
-const ENGINE: &str = "CUDOCK_ENGINE";
+use crate::env::ENGINE;
+use crate::values::choice;
 
-/// Run a container on this machine, with GPU access
-///
-/// Needs no daemon and no NVIDIA toolkit: the driver's files and device nodes are found when the container starts. IMAGE is
-/// a name in a registry or a daemon, or the path of an OCI layout or archive, which begins with . or /. The exit code is the program's; 126 means that it could
-/// not be executed, 127 that it was not found, 2 and 3 that no container was started. See docs/run.md.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(disable_help_flag = true, args_override_self = true, mut_args = docker::read_as_docker)]
@@ -117,8 +112,8 @@ pub struct RunArgs {
     pub offline: bool,
 
     /// Check the registry for the image: always (default; cached layers are not fetched again), missing, never
-    #[arg(long, value_enum, value_name = "WHEN")]
-    pub pull: Option<PullChoice>,
+    #[arg(long, value_name = "WHEN", value_parser = choice(PULL))]
+    pub pull: Option<Pull>,
 
     /// Write the container's id to this file, which must not exist
     #[arg(long, value_name = "FILE")]
@@ -153,25 +148,11 @@ impl RunArgs {
 }
 
 /// When the registry is queried for an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PullChoice {
-    /// Query the registry every time
-    Always,
-    /// Query only for an image that is not in the cache
-    Missing,
-    /// Fail for an image that is not in the cache
-    Never,
-}
-
-impl From<PullChoice> for Pull {
-    fn from(choice: PullChoice) -> Self {
-        match choice {
-            PullChoice::Always => Self::Always,
-            PullChoice::Missing => Self::Missing,
-            PullChoice::Never => Self::Never,
-        }
-    }
-}
+const PULL: &[(&str, &str, Pull)] = &[
+    ("always", "Query the registry every time", Pull::Always),
+    ("missing", "Query only for an image that is not in the cache", Pull::Missing),
+    ("never", "Fail for an image that is not in the cache", Pull::Never),
+];
 
 /// The engine that runs containers.
 #[derive(Debug, Args)]
@@ -203,7 +184,6 @@ pub enum EngineChoice {
     Podman,
 }
 
-/// List deployments on Azure and containers on this machine
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock ps\n  cudock ps --all --format json")]
 pub struct PsArgs {
@@ -223,7 +203,6 @@ pub struct PsArgs {
     pub engine: EngineArgs,
 }
 
-/// Print the log of a container or deployment
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock logs -f api\n  cudock logs --tail 20 --timestamps 3f2a\n  cudock logs --since 10m classifier/model"
@@ -256,7 +235,6 @@ pub struct LogsArgs {
     pub engine: EngineArgs,
 }
 
-/// Run another process in a container
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock exec api nvidia-smi\n  cudock exec -it api bash\n  cudock exec -u nobody -w /tmp api id"
@@ -293,7 +271,6 @@ pub struct ExecArgs {
     pub command: Vec<String>,
 }
 
-/// Stop containers, and kill them if they do not stop
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock stop api\n  cudock stop --time 60 trainer")]
 pub struct StopArgs {
@@ -305,7 +282,6 @@ pub struct StopArgs {
     pub targets: ContainersArgs,
 }
 
-/// Remove containers and their files
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock rm api\n  cudock rm -f api trainer\n  cudock rm --all")]
 pub struct RmArgs {
@@ -325,15 +301,10 @@ pub struct RmArgs {
     pub engine: EngineArgs,
 }
 
-/// Remove unpacked images that no container uses
-///
-/// Unpacked layers are kept for the next container. This removes those that no container on this machine uses, running or
-/// not; they are fetched and unpacked again when needed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock prune\n  cudock prune --format json")]
 pub struct PruneArgs {}
 
-/// Wait until containers have exited, and print their exit codes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock wait trainer\n  cudock wait classifier")]
 pub struct WaitArgs {
@@ -345,7 +316,6 @@ pub struct WaitArgs {
     pub engine: EngineArgs,
 }
 
-/// Print everything about containers, as JSON
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock inspect-container api | jq .status")]
 pub struct InspectContainerArgs {

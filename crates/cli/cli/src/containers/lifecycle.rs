@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::commands::{ContainersArgs, EngineArgs};
+use super::run::{ContainersArgs, EngineArgs};
 
-/// Send a signal to containers
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock kill api\n  cudock kill --signal HUP api")]
 pub struct KillArgs {
@@ -18,9 +17,6 @@ pub struct KillArgs {
     pub targets: ContainersArgs,
 }
 
-/// Start containers that have exited
-///
-/// Files are as the containers left them. Values of variables passed with -e are not stored: pass them again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock start trainer\n  cudock start -a -e API_TOKEN trainer")]
 pub struct StartArgs {
@@ -40,7 +36,6 @@ pub struct StartArgs {
     pub targets: ContainersArgs,
 }
 
-/// Stop containers and start them again
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock restart api\n  cudock restart --time 60 trainer")]
 pub struct RestartArgs {
@@ -52,9 +47,6 @@ pub struct RestartArgs {
     pub targets: ContainersArgs,
 }
 
-/// Copy files between a container and this machine
-///
-/// Links in the container are resolved inside it, and copied as links. Devices, pipes and sockets are skipped.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock cp trainer:/out/model.onnx .\n  cudock cp ./data api:/srv/\n  cudock cp trainer:/out/. ./results"
@@ -80,9 +72,6 @@ pub struct CpArgs {
     pub engine: EngineArgs,
 }
 
-/// Show the CPU, memory and GPU usage of containers
-///
-/// GPU columns show the container's own processes, as reported by NVML.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock stats\n  cudock stats --no-stream trainer\n  cudock stats --no-stream --format json"
@@ -99,7 +88,6 @@ pub struct StatsArgs {
     pub engine: EngineArgs,
 }
 
-/// List the processes of a container
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock top api\n  cudock top api --format json")]
 pub struct TopArgs {
@@ -110,7 +98,6 @@ pub struct TopArgs {
     pub engine: EngineArgs,
 }
 
-/// List downloaded images
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock images\n  cudock images --format json")]
 pub struct ImagesArgs {
@@ -119,7 +106,6 @@ pub struct ImagesArgs {
     pub quiet: bool,
 }
 
-/// Download and unpack images, so that containers start immediately
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  cudock pull registry.example/team/app:1.4\n  cudock pull --platform linux/arm64 app"
@@ -134,7 +120,6 @@ pub struct PullArgs {
     pub platform: Option<String>,
 }
 
-/// List, create and remove named volumes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock run -v models:/models IMAGE      creates the volume if it does not exist

@@ -1,15 +1,17 @@
-//! The flags that all servers have.
+//! What all servers take.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use cudock_server::{API_KEYS, LogFormat, ServerOptions};
 
-use crate::metrics::log::{Log, LogFormat};
-use crate::request::keys::{ApiKeys, KeysError};
-use crate::settings::{ServerSettings, TlsFiles};
+use crate::values::choice;
 
-/// The variable with the file of API keys, like `--api-keys`.
-pub const API_KEYS: &str = "CUDOCK_API_KEYS";
+const LOG_FORMATS: &[(&str, &str, LogFormat)] = &[
+    ("text", "For people", LogFormat::Text),
+    ("json", "One JSON object per line", LogFormat::Json),
+    ("off", "No events", LogFormat::Off),
+];
 
 // Not a doc comment: clap would show it as the description of the verb.
 //
@@ -29,7 +31,7 @@ pub struct ServerArgs {
     pub tls_key: Option<PathBuf>,
 
     /// Write events to standard error in this format
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, default_value = "text", value_parser = choice(LOG_FORMATS))]
     pub log: LogFormat,
 
     /// Log each request
@@ -38,14 +40,13 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// Writes them into the settings of a server.
-    pub fn apply(&self, settings: &mut ServerSettings) -> Result<(), KeysError> {
-        let tls = self.tls_cert.clone().zip(self.tls_key.clone());
-        settings.tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
-        if let Some(file) = &self.api_keys {
-            settings.keys = ApiKeys::from_file(file)?;
+    pub fn options(&self) -> ServerOptions {
+        ServerOptions {
+            api_keys: self.api_keys.clone(),
+            tls_cert: self.tls_cert.clone(),
+            tls_key: self.tls_key.clone(),
+            log: self.log,
+            access_log: self.access_log,
         }
-        settings.log = Log::new(self.log, self.access_log, std::io::stderr());
-        Ok(())
     }
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Command, FromArgMatches as _};
 use cudock_facts::version::Date;
-use cudock_project::{ByteSize, ManagementWanted, TimeSpan};
+
+use crate::{ByteSize, ManagementWanted, TimeSpan};
 
 const WORK: &str = "Work (overrides the keys of cudock.toml)";
 const NEEDS: &str = "Needs";
@@ -180,8 +181,14 @@ pub struct WorkloadFlags {
 }
 
 impl WorkloadFlags {
+    /// Reads them as they are typed.
+    pub fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, clap::Error> {
+        let command = Self::augment_args(Command::new("cudock").no_binary_name(true));
+        Self::from_arg_matches(&command.try_get_matches_from(words)?)
+    }
+
     /// Whether flags allow or exclude Spot machines.
-    pub(crate) fn allows_spot(&self) -> Option<bool> {
+    pub fn allows_spot(&self) -> Option<bool> {
         match (self.spot, self.no_spot) {
             (false, false) => None,
             (allowed, _) => Some(allowed),

@@ -2,18 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::AxisFilter;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use cudock_loadgen::Arrivals;
 use cudock_loadgen::payload::{BenchProtocol, ShapeOfRow};
 use cudock_project::{DeviceChoice, TimeSpan};
+use cudock_tune::AxisFilter;
 
-/// Measure a model server, or a model without one; find the fastest settings
-///
-/// URL is a server with `POST /predict` or the Open Inference Protocol v2. Requests are generated from the server's model
-/// metadata. With --rate, latency counts from the time a request was scheduled, so a server that stalls cannot hide it.
-/// With --model, the engine runs in this process: the upper limit for any server. With --tune, servers are started with
-/// different settings to find the fastest. See docs/bench.md.
+use crate::values::choice;
+
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 #[command(after_help = "Examples:
@@ -39,8 +35,8 @@ pub struct BenchArgs {
     pub rate: Vec<f64>,
 
     /// Set the distribution of arrivals in an open loop
-    #[arg(long, value_enum, default_value_t = ArrivalsArg::Poisson)]
-    pub arrivals: ArrivalsArg,
+    #[arg(long, default_value = "poisson", value_parser = choice(ARRIVALS))]
+    pub arrivals: Arrivals,
 
     /// Search for the highest rate with this 99th percentile latency; with --tune, for the best settings
     #[arg(long, value_name = "TIME", visible_alias = "latency-target")]
@@ -59,8 +55,8 @@ pub struct BenchArgs {
     pub grace: TimeSpan,
 
     /// Use this protocol
-    #[arg(long, value_enum, default_value_t = ProtocolArg::Predict)]
-    pub protocol: ProtocolArg,
+    #[arg(long, default_value = "predict", value_parser = choice(PROTOCOLS))]
+    pub protocol: BenchProtocol,
 
     /// Send requests with N rows; several values are mixed equally
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1")]
@@ -200,47 +196,17 @@ pub struct TuneArgs {
     pub trust: bool,
 }
 
-/// The distribution of arrivals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ArrivalsArg {
-    /// As from independent clients
-    Poisson,
-    /// At equal intervals
-    Constant,
-}
+/// Distributions of arrivals.
+const ARRIVALS: &[(&str, &str, Arrivals)] = &[
+    ("poisson", "As from independent clients", Arrivals::Poisson),
+    ("constant", "At equal intervals", Arrivals::Constant),
+];
 
-impl From<ArrivalsArg> for Arrivals {
-    fn from(arg: ArrivalsArg) -> Self {
-        match arg {
-            ArrivalsArg::Poisson => Self::Poisson,
-            ArrivalsArg::Constant => Self::Constant,
-        }
-    }
-}
-
-/// The protocol of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ProtocolArg {
-    /// POST /predict with {"input": …}
-    Predict,
-    /// Open Inference Protocol with JSON
-    Oip,
-    /// Open Inference Protocol with binary tensors
-    OipBinary,
-    /// POST /predict with the bytes of the rows
-    Raw,
-    /// POST /predict with a .npy file
-    Npy,
-}
-
-impl From<ProtocolArg> for BenchProtocol {
-    fn from(arg: ProtocolArg) -> Self {
-        match arg {
-            ProtocolArg::Predict => Self::Predict,
-            ProtocolArg::Oip => Self::Oip,
-            ProtocolArg::OipBinary => Self::OipBinary,
-            ProtocolArg::Raw => Self::Raw,
-            ProtocolArg::Npy => Self::Npy,
-        }
-    }
-}
+/// Protocols of requests.
+const PROTOCOLS: &[(&str, &str, BenchProtocol)] = &[
+    ("predict", "POST /predict with {\"input\": …}", BenchProtocol::Predict),
+    ("oip", "Open Inference Protocol with JSON", BenchProtocol::Oip),
+    ("oip-binary", "Open Inference Protocol with binary tensors", BenchProtocol::OipBinary),
+    ("raw", "POST /predict with the bytes of the rows", BenchProtocol::Raw),
+    ("npy", "POST /predict with a .npy file", BenchProtocol::Npy),
+];
