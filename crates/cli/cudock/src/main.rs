@@ -4,6 +4,7 @@ mod failure;
 mod finding_text;
 mod formats;
 mod output;
+mod steps;
 mod verbs;
 
 use std::process::ExitCode;

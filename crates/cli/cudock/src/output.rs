@@ -237,3 +237,19 @@ pub(crate) fn warn_if_stale(tables: &[TableUsed]) {
         ));
     }
 }
+
+/// A report with the version of its format.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct JsonReport<T> {
+    schema: u32,
+    #[serde(flatten)]
+    rest: T,
+}
+
+/// Prints a report. Keys after `schema` are in alphabetical order.
+pub(crate) fn report(report: &impl Serialize) {
+    json(&JsonReport::<serde_json::Value> {
+        schema: 1,
+        rest: serde_json::to_value(report).unwrap_or_default(),
+    });
+}

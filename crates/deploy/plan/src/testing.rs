@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use cudock_base::{Rate, Usd};
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 
@@ -16,7 +17,6 @@ use crate::workload::{
     Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Priority, Spot, Start, Work,
     Workload,
 };
-use cudock_base::{Rate, Usd};
 
 pub(crate) const T4: &str = "Standard_NC4as_T4_v3";
 pub(crate) const SECOND: u128 = 1000;

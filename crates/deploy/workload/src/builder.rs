@@ -6,11 +6,10 @@ use cudock_base::UsageError;
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_plan::Assumption;
-use cudock_project::{Manifest, Project};
+use cudock_project::{Manifest, Project, WorkloadFlags};
 
 use crate::assumptions::Assumed;
 use crate::inputs::Inputs;
-use cudock_project::WorkloadFlags;
 
 /// File, flags and tables, and the assumptions so far.
 #[derive(Clone)]

@@ -7,10 +7,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use cudock_model::{Model, ModelError, inspect};
-use cudock_project::Project;
+use cudock_project::{Project, WorkloadFlags};
 
 use crate::builder::Origin;
-use cudock_project::WorkloadFlags;
 
 /// Reports of `cudock bench` have a few kilobytes.
 const MAX_REPORT: u64 = 64 << 20;

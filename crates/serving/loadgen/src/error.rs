@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cudock_base::UsageError;
+use cudock_base::{ErrorKind, Report, UsageError};
 
 use crate::client::response::BadResponse;
 
@@ -44,5 +44,44 @@ pub enum LoadError {
 impl LoadError {
     pub(crate) fn machine(what: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
         move |errno| Self::Machine { what, source: errno.into() }
+    }
+}
+
+impl Report for LoadError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Usage(error) => error.kind(),
+            Self::Url { .. } | Self::Refused { status: 400..500, .. } | Self::Payload(_) => ErrorKind::Input,
+            Self::Name { .. }
+            | Self::Connect { .. }
+            | Self::Exchange { .. }
+            | Self::Response { .. }
+            | Self::Refused { .. }
+            | Self::Metadata(_)
+            | Self::Machine { .. }
+            | Self::Thread => ErrorKind::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Usage(error) => return error.hints(),
+            Self::Url { .. } => "write it as http://localhost:8000",
+            Self::Name { .. } | Self::Connect { .. } => {
+                "start a server first: `cudock serve MODEL`; or correct the URL"
+            }
+            Self::Refused { status: 404, .. } => {
+                "add the path to the URL, or pass another --protocol or --model-name"
+            }
+            Self::Refused { status: 401 | 403, .. } => {
+                "pass the credentials, as --header 'Authorization: Bearer KEY'"
+            }
+            Self::Refused { status: 400..500, .. } => {
+                "pass the model's input with --shape and --dtype, or a request with --body FILE"
+            }
+            Self::Payload(_) => "pass the shape of one row, as --shape 3,224,224",
+            _ => return Vec::new(),
+        };
+        vec![hint.to_owned()]
     }
 }

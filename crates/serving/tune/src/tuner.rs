@@ -89,7 +89,8 @@ impl Report for TuneError {
             Self::Settings(error) => error.kind(),
             Self::Project(error) => error.kind(),
             Self::File(error) => error.kind(),
-            Self::Serve { .. } | Self::Load(_) => ErrorKind::Outside,
+            Self::Load(error) => error.kind(),
+            Self::Serve { .. } => ErrorKind::Outside,
         }
     }
 
@@ -98,7 +99,8 @@ impl Report for TuneError {
             Self::Usage(error) => error.hints(),
             Self::Settings(error) => error.hints(),
             Self::Project(error) => error.hints(),
-            Self::File(_) | Self::Load(_) => Vec::new(),
+            Self::Load(error) => error.hints(),
+            Self::File(_) => Vec::new(),
             Self::Serve { path, .. } => {
                 vec![format!("`cudock serve {}` shows the whole log", path.display())]
             }

@@ -141,7 +141,7 @@ pub struct LimitArgs {
     pub cpuset_cpus: Option<String>,
 
     /// Limit processes and threads; -1 for no limit
-    #[arg(long, value_name = "NUMBER", default_value_t = 16384, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value_t = Limits::PIDS, allow_negative_numbers = true)]
     pub pids_limit: i64,
 
     /// Set the size of shared memory, which data loaders use

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use super::container::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, SecurityArgs};
 use super::docker;
-use clap::{ArgAction, Args, FromArgMatches, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use cudock_image::Pull;
+use cudock_runtime::container::plan::Plan;
 
 use crate::env::ENGINE;
 use crate::values::choice;
@@ -76,7 +77,7 @@ pub struct RunArgs {
     pub stop_signal: Option<String>,
 
     /// Kill it this many seconds after the stop signal
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(long, value_name = "SECONDS", default_value_t = Plan::STOP_SECONDS)]
     pub stop_timeout: u32,
 
     /// Add a label; repeatable
@@ -137,14 +138,6 @@ pub struct RunArgs {
     /// Print help
     #[arg(long, action = ArgAction::Help)]
     pub help: Option<bool>,
-}
-
-impl RunArgs {
-    /// The arguments of `cudock run IMAGE`, with what the environment sets.
-    pub fn of_image(image: &str) -> Self {
-        let matches = Self::augment_args(clap::Command::new("run")).get_matches_from(["run", image]);
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
-    }
 }
 
 /// When the registry is queried for an image.

@@ -1,10 +1,9 @@
 //! `cudock serve`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use cudock_project::ServeOptions;
-use cudock_server::API_KEYS;
 
 use super::server::ServerArgs;
 
@@ -44,24 +43,10 @@ pub struct ServeArgs {
     pub offline: bool,
 }
 
-impl ServeArgs {
-    /// The arguments of `cudock serve DIRECTORY`.
-    pub fn of_project(directory: &Path, port: Option<u16>, offline: bool) -> Self {
-        Self {
-            path: Some(directory.to_owned()),
-            port,
-            offline,
-            server: ServerArgs {
-                api_keys: std::env::var_os(API_KEYS).map(PathBuf::from),
-                ..ServerArgs::default()
-            },
-            ..Self::default()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::Parser;
 
     use super::*;
@@ -73,13 +58,6 @@ mod tests {
             panic!("not serve")
         };
         *parsed
-    }
-
-    #[test]
-    fn up_serves_a_project_as_the_command_line_does() {
-        let built = ServeArgs::of_project(Path::new("digits"), Some(0), true);
-        let parsed = parse(&["digits", "--port", "0", "--offline"]);
-        assert_eq!(format!("{built:?}"), format!("{parsed:?}"));
     }
 
     #[test]

@@ -1,46 +1,27 @@
 //! The verbs, one module each, and their dispatch.
 
-mod bench;
-mod build;
-mod cdi;
 mod check;
-mod completion;
 mod containers;
 mod deploy;
-mod doctor;
-mod explain;
-mod facts;
-mod gateway;
-mod groups;
-mod init;
-mod inspect;
-mod lint;
-mod lock;
-mod lsp;
-mod man;
-mod migrate;
-mod models;
-mod nvml;
-mod plan;
-mod pointer;
-mod prices;
-mod progress;
-mod runtime;
-mod schema;
-mod serve;
-mod sign;
-mod slim;
+mod image;
+mod serving;
+mod shell;
 mod sweep;
-mod transfer;
 
 use cudock_cli::{Cli, GlobalArgs, JoinArgs, LspArgs, MonitorArgs, PruneArgs, Verb, WatchdogArgs};
 
 pub(crate) use self::containers::unknown_flag_of_run;
-pub(crate) use self::pointer::other_verb;
-use self::prices::tables;
 use crate::failure::{Failure, Outcome};
 use crate::formats;
 use crate::output;
+use crate::steps::serve::{run_engine, run_engine_owner};
+use crate::steps::tables::tables;
+use crate::verbs::check::{doctor, explain, facts, init, inspect, lint, lsp, migrate, nvml, prices};
+use crate::verbs::containers::cdi;
+use crate::verbs::deploy::{deployments, groups, plan};
+use crate::verbs::image::{build, lock, sign, slim, transfer};
+use crate::verbs::serving::{bench, gateway, models, runtime, serve};
+use crate::verbs::shell::{completion, man, schema};
 
 /// Runs a verb. Fact tables are only loaded for verbs that use them, because others must start fast.
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
@@ -57,7 +38,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     let facts = || tables(directory);
     let plain = formats::plain(format);
     match verb {
-        Verb::Check(args) => check::run(&facts()?, &args, formats::findings(format)?),
+        Verb::Check(args) => check::check::run(&facts()?, &args, formats::findings(format)?),
         Verb::Lint(args) => lint::run(&facts()?, &args, formats::findings(format)?),
         Verb::Lsp(LspArgs {}) => plain.and_then(|_| lsp::run(&facts()?)),
         Verb::Migrate(args) => migrate::run(&facts()?, &args, formats::findings(format)?),
@@ -68,7 +49,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Facts(args) => facts::run(&facts()?, &args, plain?),
         Verb::Explain(args) => explain::run(&facts()?, &args, plain?),
         Verb::Doctor(args) => doctor::run(&facts()?, &args, formats::doctor(format)?),
-        Verb::Slim(args) => slim::run(&facts()?, &args, plain?),
+        Verb::Slim(args) => slim::run(&facts()?, args, plain?),
         Verb::Build(args) => build::run(&facts()?, &args, plain?),
         Verb::Lock(args) => lock::run(&facts()?, &args, plain?),
         Verb::Runtime(args) => runtime::run(&facts()?, &args, plain?),
@@ -78,7 +59,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Models(args) => models::run(&args, plain?),
         Verb::Schema(args) => plain.and_then(|_| schema::run(&args)),
         Verb::Gateway(args) => plain.and_then(|_| gateway::run(&args)),
-        Verb::Serve(args) => plain.and_then(|_| serve::run(&args)),
+        Verb::Serve(args) => plain.and_then(|_| serve::run(*args)),
 
         Verb::Run(args) => plain.and_then(|_| containers::run(&args)),
         Verb::Ps(args) => containers::ps(&args, plain?),
@@ -103,13 +84,13 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Up(args) => plain.and_then(|_| groups::up(&args, facts)),
         Verb::Down(args) => plain.and_then(|_| groups::down(&args)),
         Verb::Groups(args) => groups::groups(&args, plain?),
-        Verb::Export(args) => plain.and_then(|_| deploy::export(&facts()?, &args)),
-        Verb::Gc(args) => deploy::gc(&args, plain?),
-        Verb::Resume(args) => plain.and_then(|_| deploy::resume(&args)),
-        Verb::Cost(args) => deploy::cost(&facts()?, &args, plain?),
+        Verb::Export(args) => plain.and_then(|_| deployments::export(&facts()?, &args)),
+        Verb::Gc(args) => deployments::gc(&args, plain?),
+        Verb::Resume(args) => plain.and_then(|_| deployments::resume(&args)),
+        Verb::Cost(args) => deployments::cost(&facts()?, &args, plain?),
         Verb::Verify(args) => match &args.key {
             Some(key) => sign::verify(&args.name, key, plain?),
-            None => deploy::verify(&facts()?, &args, plain?),
+            None => deployments::verify(&facts()?, &args, plain?),
         },
         Verb::Sign(args) => sign::run(&args, plain?),
 
@@ -124,35 +105,11 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Join(args) => Ok(Outcome::Program(containers::join(&args)?)),
         Verb::Forward { handover } => Ok(Outcome::Program(containers::forward(&handover)?)),
         Verb::Watchdog(args) => watchdog(&args),
-        Verb::Engine => Ok(serve::run_engine()),
-        Verb::EngineOwner { command } => Ok(serve::run_engine_owner(command)),
+        Verb::Engine => Ok(run_engine()),
+        Verb::EngineOwner { command } => Ok(run_engine_owner(command)),
         Verb::SweepWorker { lock } => sweep::run_worker(&lock),
         Verb::Nvml { library, processes } => Ok(nvml::run(library.as_deref(), processes)),
     }
-}
-
-/// Says that an argument names a file, where it could also be meant as the name of an image. An error if the file has the name of
-/// an image with a digest.
-fn note_local(text: &str) -> Result<(), Failure> {
-    let Some(path) = cudock_image::local_path(text)?.filter(|_| !cudock_compat::is_file_name(text)) else {
-        return Ok(());
-    };
-    // Few images have a name with an extension.
-    let last = text.rsplit('/').next().unwrap_or_default();
-    let has_extension = last.split(':').next().is_some_and(|name| name.contains('.'));
-    if !has_extension && cudock_image::ImageSource::reference(text).is_ok() {
-        let what = if path.is_dir() { "directory" } else { "file" };
-        output::note(format!(
-            "{text} is a {what} here, which is taken; the image of that name is docker://{text}"
-        ));
-    }
-    Ok(())
-}
-
-/// An error if the argument of a verb that only takes files is a file with the name of an image with a digest.
-fn refuse_digest(path: &std::path::Path) -> Result<(), Failure> {
-    path.to_str().map(cudock_image::local_path).transpose()?;
-    Ok(())
 }
 
 /// Enters a container on behalf of the process that joins it.

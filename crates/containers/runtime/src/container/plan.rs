@@ -53,6 +53,11 @@ pub struct Plan {
     pub sysctls: BTreeMap<String, String>,
 }
 
+impl Plan {
+    /// Seconds between the stop signal and SIGKILL, if the user does not say.
+    pub const STOP_SECONDS: u32 = 10;
+}
+
 /// The IPC objects and shared memory of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -192,6 +197,14 @@ pub struct Limits {
     pub cpuset_mems: Option<String>,
     /// How readily the kernel kills it when the host runs out of memory: -1000 to 1000.
     pub oom_score_adj: Option<i32>,
+}
+
+impl Limits {
+    /// The limit of processes and threads, if the user sets none.
+    pub const PIDS: i64 = 16_384;
+
+    /// The size of shared memory, if the user sets none: that of docker.
+    pub const SHM: u64 = 64 << 20;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

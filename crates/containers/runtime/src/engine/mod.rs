@@ -4,6 +4,7 @@ pub mod builtin;
 pub mod external;
 mod image_config;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cudock_gpu_test::DeviceReport;
@@ -14,12 +15,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::container::exec::ExecRequest;
+use crate::container::home::new_id;
 use crate::container::log::LogLine;
-use crate::container::plan::{Plan, Private};
+use crate::container::plan::{Ipc, Limits, LogPlan, NetworkPlan, Plan, Private, ProcessPlan, Restart};
+use crate::container::status::now;
 use crate::container::usage::Process;
 use crate::error::RuntimeError;
 use crate::files::copy::CopyRequest;
 use crate::files::tree::Copied;
+use crate::flags::{self, SecurityFlags};
 
 #[derive(Debug, Clone)]
 pub struct RunRequest {
@@ -41,6 +45,51 @@ pub struct RunRequest {
     pub pull: Option<Pull>,
     /// The platform of a multi-platform image, such as linux/arm64.
     pub platform: Option<String>,
+}
+
+impl RunRequest {
+    /// The request of `cudock run IMAGE`, where every setting is the default.
+    pub fn of_image(image: &str) -> Result<Self, RuntimeError> {
+        let id = new_id()?;
+        let plan = Plan {
+            name: flags::default_name(image, &id),
+            id,
+            created: now(),
+            image: image.to_owned(),
+            digest: None,
+            layers: Vec::new(),
+            process: ProcessPlan::default(),
+            mounts: Vec::new(),
+            gpus: None,
+            verify_gpu: false,
+            limits: Limits { pids: Some(Limits::PIDS), shm: Some(Limits::SHM), ..Limits::default() },
+            network: NetworkPlan { mode: flags::automatic_network(), ..NetworkPlan::default() },
+            security: flags::security(&SecurityFlags::default(), Vec::new())?,
+            restart: Restart::No,
+            stop_signal: String::new(),
+            stop_seconds: Plan::STOP_SECONDS,
+            remove: false,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            log: LogPlan::default(),
+            group: None,
+            ipc: Ipc::default(),
+            sysctls: BTreeMap::new(),
+        };
+        Ok(Self {
+            plan,
+            private: Private::default(),
+            entrypoint: None,
+            command: Vec::new(),
+            cwd: None,
+            user: None,
+            detach: false,
+            cidfile: None,
+            publish_all: None,
+            pull: None,
+            platform: None,
+        })
+    }
 }
 
 /// What a container is started from.

@@ -12,7 +12,7 @@ use crate::error::RuntimeError;
 use crate::start::capabilities::capabilities;
 use crate::start::launch::check_seccomp;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SecurityFlags<'a> {
     pub cap_add: &'a [String],
     pub cap_drop: &'a [String],

@@ -35,12 +35,6 @@ pub struct GroupSettings {
     pub without_gpus: bool,
 }
 
-/// The limit of processes and threads, which group files cannot set.
-const MAX_PIDS: i64 = 16_384;
-
-/// Seconds between the stop signal and SIGKILL.
-const STOP_SECONDS: u32 = 10;
-
 /// How long a supervisor may take to exit after its group has ended.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -166,7 +160,7 @@ fn request(
         // The supervisor restarts it.
         restart: Restart::No,
         stop_signal: String::new(),
-        stop_seconds: STOP_SECONDS,
+        stop_seconds: Plan::STOP_SECONDS,
         remove: false,
         labels: BTreeMap::new(),
         group: Some(group.name.clone()),
@@ -223,7 +217,7 @@ fn limits(container: &Container) -> Result<Limits, RuntimeError> {
         )));
     }
     let cpu_millis = container.resources.as_ref().map(|resources| u64::from(resources.cpu_millis));
-    Ok(Limits { memory, cpu_millis, pids: Some(MAX_PIDS), ..Limits::default() })
+    Ok(Limits { memory, cpu_millis, pids: Some(Limits::PIDS), ..Limits::default() })
 }
 
 fn network(group: &Group, dir: &GroupDir, settings: &GroupSettings) -> NetworkPlan {

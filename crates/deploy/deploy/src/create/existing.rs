@@ -1,12 +1,12 @@
 //! Reads the resources that a deployment uses and does not create, before anything is planned.
 
 use cudock_azure::{Call, ExistingResources, Target};
+use cudock_project::DeployFlags;
 use serde_json::Value;
 
 use crate::cloud::CloudApi;
 use crate::error::DeployError;
 use crate::observe::answer;
-use cudock_project::DeployFlags;
 
 /// What the flags name, with what the cloud says about it if there is one to ask. Preflight tells what does not exist.
 pub fn read_existing(

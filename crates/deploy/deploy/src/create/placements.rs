@@ -11,7 +11,7 @@ use cudock_base::{Date, Environment, Secret, UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_group::Reading;
-use cudock_project::{Project, TimeSpan};
+use cudock_project::{DeployFlags, Project, TimeSpan};
 
 use crate::create::allowed::{Allowed, allowed};
 use crate::create::choices::{PlacedWork, choices};
@@ -19,7 +19,6 @@ use crate::create::requester::Requester;
 use crate::create::run::PlannedDeployment;
 use crate::error::DeployError;
 use crate::ids::new_id;
-use cudock_project::DeployFlags;
 
 /// The time to live if none is given.
 pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(2 * 3600);

@@ -1,10 +1,10 @@
 //! Offers: a size of a service in a region at a price.
 
+use cudock_base::Usd;
 use cudock_facts::version::Date;
 
 use crate::catalog::service::ServiceKind;
 use crate::workload::Priority;
-use cudock_base::Usd;
 
 /// A size or workload profile of a [`crate::Catalog`]. Ids follow the order of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,5 +1,6 @@
 //! Builds the offers from price rows and meters.
 
+use cudock_base::Usd;
 use cudock_facts::Facts;
 use cudock_facts::tables::MeterKind;
 use cudock_facts::version::Date;
@@ -9,7 +10,6 @@ use crate::catalog::machine::{GIB, MachineType, ProfilePlan};
 use crate::catalog::offer::{Offer, RegionId, SizeId, SourceId};
 use crate::catalog::service::ServiceKind;
 use crate::workload::Priority;
-use cudock_base::Usd;
 
 /// All offers, and the names of their price sources.
 pub(super) fn all(catalog: &Catalog, facts: &Facts) -> (Vec<Offer>, Vec<String>) {

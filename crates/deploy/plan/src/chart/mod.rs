@@ -5,6 +5,7 @@ mod spread;
 mod svg;
 mod terminal;
 
+use cudock_base::Usd;
 use cudock_base::text::format::duration;
 
 use crate::curve::PerMille;
@@ -13,7 +14,6 @@ use crate::plan::Plan;
 use crate::plan::rank::Ranked;
 use crate::report::format;
 use crate::workload::Priority;
-use cudock_base::Usd;
 
 #[derive(Debug)]
 pub struct Chart {

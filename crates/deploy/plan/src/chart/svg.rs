@@ -1,11 +1,12 @@
 //! The chart as SVG.
 
+use cudock_base::Usd;
+use cudock_base::svg::{Anchor, LINE_STYLES, Svg};
+
 use super::axis::Axis;
 use super::spread::spread;
 use super::{Chart, Series, dollars, price};
 use crate::curve::PerMille;
-use cudock_base::Usd;
-use cudock_base::svg::{Anchor, LINE_STYLES, Svg};
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 84.0;

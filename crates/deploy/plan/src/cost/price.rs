@@ -1,6 +1,7 @@
 //! The price of a usage in a region. Machine time is rounded up once, to a billionth of a dollar, as is each other part;
 //! the sum is exact.
 
+use cudock_base::Usd;
 use cudock_facts::tables::StorageKind;
 
 use super::region::{RegionCosts, Transfer};
@@ -9,7 +10,6 @@ use super::{MONTH, Usage};
 use crate::catalog::offer::Offer;
 use crate::context::Case;
 use crate::plan::placement::PartKind;
-use cudock_base::Usd;
 
 const HOUR: u128 = 3_600_000;
 const DAY: u128 = 24 * HOUR;

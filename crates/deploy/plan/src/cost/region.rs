@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use cudock_base::Usd;
 use cudock_facts::Facts;
 use cudock_facts::tables::{DiskTier, MeterKind};
 
@@ -12,7 +13,6 @@ use crate::catalog::offer::RegionId;
 use crate::catalog::service::ServiceKind;
 use crate::context::PlanContext;
 use crate::workload::Workload;
-use cudock_base::Usd;
 
 /// The OS disk that Azure's documentation starts with.
 const OS_DISK: &str = "managed-disk-premium";

@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
+use cudock_base::mul_div_ceil;
+
 use crate::ratio::{float, round_up};
 use crate::workload::Spot;
-use cudock_base::mul_div_ceil;
 
 /// The largest factor by which evictions may lengthen the work.
 const MAX_FACTOR: u128 = 10;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::mul_div_ceil;
 use cudock_facts::tables::{BilledFrom, SizeDriver, StartTimes};
 
 use super::data;
 use super::storage::DataStore;
 use crate::context::{Case, ReadMode};
 use crate::workload::{Image, ImageLayer, LayerCompression};
-use cudock_base::mul_div_ceil;
 
 const MB: u128 = 1_000_000;
 /// Layers that containerd and docker fetch at once; cudock fetches four.

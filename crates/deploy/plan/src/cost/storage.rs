@@ -1,10 +1,10 @@
 //! The storage of the data: its throughput and its prices.
 
+use cudock_base::Usd;
 use cudock_facts::Facts;
 use cudock_facts::tables::{DiskTier, Storage, StorageKind, StoragePrice, Throughput};
 
 use crate::catalog::machine::{GIB, MachineType};
-use cudock_base::Usd;
 
 /// A storage with data of a size.
 #[derive(Debug, Clone, Copy)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cudock_base::Usd;
 use cudock_base::text::format::precise_duration;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +14,6 @@ use crate::curve::{CostCurve, PerMille};
 use crate::plan::Plan;
 use crate::report::format;
 use crate::workload::{DayLoad, Work, Workload};
-use cudock_base::Usd;
 
 /// The range that is scanned: from a hundredth of what was requested (for loads, far less) to a hundredfold.
 const LOW: PerMille = 10;

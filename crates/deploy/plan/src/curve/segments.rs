@@ -5,9 +5,10 @@
 //! the neighbor costs less than half a percent more throughout, or if the segment ends before its load or duration has
 //! grown by half. The segment that contains the requested point is never merged, since the ranking names its offer.
 
+use cudock_base::Usd;
+
 use crate::curve::PerMille;
 use crate::curve::scan::CostLine;
-use cudock_base::Usd;
 
 /// Segments in order, one after the other.
 pub(crate) struct Segments<'a> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cudock_base::Usd;
 use cudock_facts::finding::Finding;
 use cudock_facts::version::Date;
 use schemars::JsonSchema;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use crate::catalog::availability::Proof;
 use crate::catalog::service::ServiceKind;
 use crate::workload::{Management, Priority};
-use cudock_base::Usd;
 
 /// An offer that fits the workload, with its cost.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

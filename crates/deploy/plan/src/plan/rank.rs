@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use cudock_base::Usd;
+
 use crate::catalog::availability::Proof;
 use crate::catalog::offer::Offer;
 use crate::context::ReadMode;
-use cudock_base::Usd;
 
 /// An offer that fits the workload, with everything that decides its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

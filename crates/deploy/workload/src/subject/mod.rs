@@ -19,10 +19,9 @@ use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{Assumption, ImageLayer, Verdicts};
-use cudock_project::{ManifestText, Project};
+use cudock_project::{ManifestText, Project, WorkloadFlags};
 
 use crate::Notify;
-use cudock_project::WorkloadFlags;
 
 #[derive(Debug, Default)]
 pub(crate) struct Inspection {

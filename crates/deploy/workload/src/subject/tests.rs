@@ -6,14 +6,13 @@ use cudock_base::text::error_chain;
 use cudock_base::{Algorithm, Arch, Digest};
 use cudock_facts::Facts;
 use cudock_http::NoProgress;
-use cudock_project::Project;
+use cudock_project::{Project, WorkloadFlags};
 
 use cudock_compat::Target;
 use cudock_plan::{Catalog, ImageLayer, LayerCompression, ServiceKind};
 use cudock_testkit::tar::Tar;
 
 use super::{Inspection, Processor, inspect, relative_to, targets};
-use cudock_project::WorkloadFlags;
 
 use crate::{Notify, resolve};
 

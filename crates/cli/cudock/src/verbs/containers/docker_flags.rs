@@ -2,10 +2,9 @@
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use cudock_cli::docker;
+use cudock_cli::{Cli, docker};
 
 use crate::failure::Failure;
-use cudock_cli::Cli;
 
 /// The error for an unknown flag of `cudock run`; `None` if it is another error, or of another verb.
 pub(crate) fn unknown_flag_of_run(error: &clap::Error) -> Option<Failure> {

@@ -1,19 +1,19 @@
 //! The verbs `kill`, `start`, `restart`, `cp`, `top`, `images` and `pull`.
 
 use cudock_base::Environment;
+use cudock_base::text::format::fixed_bytes;
 use cudock_base::text::table::TextTable;
+use cudock_cli::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
 use cudock_image::{Access, Pull, cached_images};
 use cudock_runtime::files::copy::{CopyRequest, Direction};
 use cudock_runtime::flags::{self, path_in_container};
 
-use super::image::{platform, progress};
-use super::print::age_of;
-use super::reports::{self, CachedImageReport, ImagesReport, PullReport, PulledImage, TopReport};
-use super::{builtin, engine_of, engine_of_all};
+use super::reports::{CachedImageReport, ImagesReport, PullReport, PulledImage, TopReport};
+use super::text::age_of;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, line, status, table, warning};
-use cudock_base::text::format::fixed_bytes;
-use cudock_cli::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
+use crate::output::{self, Format, line, status, table, warning};
+use crate::steps::engine::{builtin, engine_of, engine_of_all};
+use crate::steps::images::{platform, progress};
 
 /// `cudock kill`.
 pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
@@ -94,7 +94,7 @@ pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
 pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
     let processes = engine_of(&args.engine, Some(&args.container))?.processes(&args.container)?;
     if format != Format::Text {
-        reports::print(&TopReport { processes: &processes });
+        output::report(&TopReport { processes: &processes });
         return Ok(Outcome::Yes);
     }
     let rows = processes.iter().map(|process| {
@@ -135,7 +135,7 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
                 complete: image.complete,
                 fetched: image.tag.fetched,
             });
-            reports::print(&ImagesReport { images: rows.collect() });
+            output::report(&ImagesReport { images: rows.collect() });
         }
     }
     Ok(Outcome::Yes)
@@ -156,7 +156,7 @@ pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> 
         pulled.push(PulledImage { image: opened.name, layers: opened.layers.len(), bytes });
     }
     if format != Format::Text {
-        reports::print(&PullReport { images: pulled });
+        output::report(&PullReport { images: pulled });
     }
     Ok(Outcome::Yes)
 }

@@ -1,107 +1,43 @@
 //! The verbs for containers, images and volumes, and the hidden ones that they need.
 
+pub(super) mod cdi;
 mod docker_flags;
 mod hidden;
-mod home;
-mod image;
 mod life;
-mod print;
 pub(super) mod reports;
 mod request;
 mod stats;
+mod text;
 mod volume;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use cudock_base::text::format::fixed_bytes;
+use cudock_cli::{
+    EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PsArgs, RmArgs, RunArgs, StopArgs, WaitArgs,
+};
 use cudock_image::write::WriteOptions;
 use cudock_image::{Access, ImageSource};
 use cudock_runtime::RuntimeError;
 use cudock_runtime::cgroup::warmup;
 use cudock_runtime::container::exec::ExecRequest;
-use cudock_runtime::container::home::Home;
-use cudock_runtime::engine::builtin::Builtin;
-use cudock_runtime::engine::{Engine, LogRequest, RunImage, RunRequest, external};
+use cudock_runtime::engine::{Engine, LogRequest, RunImage, RunRequest};
 use cudock_runtime::flags;
-use cudock_runtime::group::GroupDir;
 use cudock_runtime::namespace::rootless;
 use cudock_trust::{ImageSigner, PublicKey, SignReport, TrustedImage};
 
 pub(crate) use self::docker_flags::unknown_flag_of_run;
 pub(crate) use self::hidden::{enter, forward, join, monitor};
-pub(crate) use self::home::home;
-use self::image::announce_fetch;
-pub(crate) use self::image::{access, announce_read, platform, progress};
 pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
 use self::reports::{PruneReport, PsReport, WaitReport};
 pub(crate) use self::stats::stats;
 pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, line, status, table};
-use crate::verbs::deploy;
-pub(crate) use cudock_cli::{
-    ContainersArgs, EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, PsArgs, RmArgs,
-    RunArgs, StopArgs, WaitArgs,
-};
-
-/// The chosen engine.
-fn engine(choice: EngineChoice, access: Access) -> Result<Box<dyn Engine>, Failure> {
-    match choice {
-        EngineChoice::Docker => Ok(external::find("docker")?),
-        EngineChoice::Podman => Ok(external::find("podman")?),
-        EngineChoice::Auto | EngineChoice::Cudock => Ok(Box::new(builtin(access)?)),
-    }
-}
-
-fn builtin(access: Access) -> Result<Builtin, Failure> {
-    rootless::become_root()?;
-    Ok(own_engine(home()?, access))
-}
-
-/// cudock's own engine, with images from where `access` finds them.
-pub(crate) fn own_engine(home: Home, access: Access) -> Builtin {
-    let find = Box::new(move |name: &str| access.find(name));
-    Builtin { home, find, on_open: announce_fetch, progress: progress() }
-}
-
-fn plain_engine(args: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
-    engine(args.engine, access(None, false))
-}
-
-/// The group of this name, if cudock's own engine is used and no container has the name.
-fn find_group(args: &EngineArgs, name: &str) -> Result<Option<GroupDir>, Failure> {
-    if matches!(args.engine, EngineChoice::Docker | EngineChoice::Podman) {
-        return Ok(None);
-    }
-    let group = cudock_runtime::group::find(&home()?, name)?;
-    if group.is_some() {
-        rootless::become_root()?;
-    }
-    Ok(group)
-}
-
-/// The engine of a container. Users other than root join the user namespace of its watcher.
-fn engine_of(args: &EngineArgs, container: Option<&String>) -> Result<Box<dyn Engine>, Failure> {
-    if let Some(name) = container
-        && find_group(args, name)?.is_some()
-    {
-        return Err(Failure::input(format!("{name} is a group, not a container"))
-            .hint(format!("`cudock groups {name}` lists its containers, `cudock down {name}` stops it")));
-    }
-    let builtin = matches!(args.engine, EngineChoice::Auto | EngineChoice::Cudock);
-    if let (Some(container), true, false) = (container, builtin, rootless::is_root()) {
-        let watcher = home()?.find(container).and_then(|(dir, _)| dir.status()).map(|status| status.watcher);
-        if let Ok(Some(watcher)) = watcher {
-            rootless::join_watcher(watcher);
-        }
-    }
-    plain_engine(args)
-}
-
-fn engine_of_all(args: &ContainersArgs) -> Result<Box<dyn Engine>, Failure> {
-    engine_of(&args.engine, args.containers.first())
-}
+use crate::output::{self, Format, line, status, table};
+use crate::steps::cloud;
+use crate::steps::engine::{builtin, engine, engine_of, engine_of_all, find_group, home, plain_engine};
+use crate::steps::images::{access, platform, progress};
 
 /// `cudock run`.
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
@@ -170,24 +106,24 @@ pub(crate) fn ps(args: &PsArgs, format: Format) -> Result<Outcome, Failure> {
         }
         return Ok(Outcome::Yes);
     }
-    let deployments = deploy::deployments(args.all, args.offline)?;
+    let deployments = cloud::deployments(args.all, args.offline)?;
     match format {
         Format::Text => {
             if !deployments.is_empty() {
                 table(&cudock_deploy::text::ps(&deployments));
                 line("");
             }
-            print::list(&containers);
+            text::list(&containers);
         }
-        Format::Json => reports::print(&PsReport { deployments: &deployments, containers: &containers }),
+        Format::Json => output::report(&PsReport { deployments: &deployments, containers: &containers }),
     }
     Ok(Outcome::Yes)
 }
 
 /// `cudock logs`.
 pub(crate) fn logs(args: &LogsArgs) -> Result<Outcome, Failure> {
-    if let Some(record) = deploy::named(&args.container)? {
-        return deploy::logs(&record, args);
+    if let Some(record) = cloud::deployment_named(&args.container)? {
+        return cloud::logs(&record, args.follow);
     }
     let tail = match args.tail.as_deref() {
         None | Some("all") => None,
@@ -218,12 +154,6 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<Outcome, Failure> {
 
 /// `cudock exec`.
 pub(crate) fn exec(args: &ExecArgs) -> Result<Outcome, Failure> {
-    if let Some(record) = deploy::named(&args.container)? {
-        return deploy::exec(&record, args);
-    }
-    if args.interactive && args.tty && !std::io::stdin().is_terminal() {
-        return Err(request::not_a_terminal());
-    }
     let request = ExecRequest {
         args: args.command.clone(),
         environment: flags::variables(&args.env, &[])?,
@@ -232,6 +162,12 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Outcome, Failure> {
         tty: args.tty,
         stdin: args.interactive,
     };
+    if let Some(record) = cloud::deployment_named(&args.container)? {
+        return cloud::exec(&record, &request);
+    }
+    if args.interactive && args.tty && !std::io::stdin().is_terminal() {
+        return Err(request::not_a_terminal());
+    }
     let container = match find_group(&args.engine, &args.container)? {
         Some(group) => group.only_container()?,
         None => args.container.clone(),
@@ -286,7 +222,7 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
         }
         Format::Json => {
             let (layers, bytes) = (pruned.layers, pruned.bytes);
-            reports::print(&PruneReport { layers, bytes, control_groups: groups });
+            output::report(&PruneReport { layers, bytes, control_groups: groups });
         }
     }
     Ok(Outcome::Yes)
@@ -307,7 +243,7 @@ pub(crate) fn wait(args: &WaitArgs, format: Format) -> Result<Outcome, Failure> 
         exit_codes.insert(container.as_str(), code);
     }
     if format != Format::Text {
-        reports::print(&WaitReport { exit_codes });
+        output::report(&WaitReport { exit_codes });
     }
     Ok(Outcome::Yes)
 }
@@ -317,8 +253,8 @@ pub(crate) fn inspect(args: &InspectContainerArgs) -> Result<Outcome, Failure> {
     let engine = engine_of_all(&args.targets)?;
     let known: Result<Vec<_>, _> = args.targets.containers.iter().map(|name| engine.inspect(name)).collect();
     match <[_; 1]>::try_from(known?) {
-        Ok([only]) => reports::print(&only),
-        Err(several) => reports::print(&serde_json::json!({ "containers": several })),
+        Ok([only]) => output::report(&only),
+        Err(several) => output::report(&serde_json::json!({ "containers": several })),
     }
     Ok(Outcome::Yes)
 }

@@ -6,26 +6,9 @@ use cudock_deploy::DeploymentSummary;
 use cudock_runtime::container::usage::{Process, Usage};
 use cudock_runtime::engine::Summary;
 use cudock_runtime::engine::builtin::ContainerDetails;
-use cudock_runtime::group::GroupStatus;
 use cudock_runtime::volumes::store::NamedVolume;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
-
-use crate::output::json;
-
-/// A report with the version of its format.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct JsonReport<T> {
-    schema: u32,
-    #[serde(flatten)]
-    rest: T,
-}
-
-/// Prints a report. Keys after `schema` are in alphabetical order.
-pub(crate) fn print(report: &impl Serialize) {
-    json(&JsonReport::<Value> { schema: 1, rest: serde_json::to_value(report).unwrap_or_default() });
-}
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PsReport<'a> {
@@ -94,11 +77,6 @@ pub(crate) struct PruneReport {
 pub(crate) struct WaitReport<'a> {
     /// Exit codes by the names that were given.
     pub(crate) exit_codes: BTreeMap<&'a str, i32>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct GroupsReport<'a> {
-    pub(crate) groups: &'a [GroupStatus],
 }
 
 /// One container, or a list of several. With `--engine docker` or `podman`, containers are as that engine reports them.

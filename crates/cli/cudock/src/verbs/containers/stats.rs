@@ -4,20 +4,19 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use cudock_base::text::format::fixed_bytes;
 use cudock_base::text::table::TextTable;
+use cudock_cli::{EngineChoice, StatsArgs};
 use cudock_host::nvml::{GpuProcess, processes_in_child, this_program};
 use cudock_runtime::container::home::ContainerDir;
 use cudock_runtime::container::plan::Plan;
 use cudock_runtime::container::usage::{Sample, Usage, usage};
 use cudock_runtime::namespace::rootless;
 
-use super::home;
-use super::reports::{self, StatsReport};
+use super::reports::StatsReport;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, line, table, warning};
-use cudock_base::text::format::fixed_bytes;
-use cudock_cli::EngineChoice;
-use cudock_cli::StatsArgs;
+use crate::output::{self, Format, line, table, warning};
+use crate::steps::engine::home;
 
 /// Between two samples; processor percentages are of this time.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -95,7 +94,7 @@ fn gpu_processes(warned: &mut bool) -> Option<Vec<GpuProcess>> {
 
 fn print(used: &[Usage], once: bool, format: Format) {
     if format != Format::Text {
-        reports::print(&StatsReport { containers: used });
+        output::report(&StatsReport { containers: used });
         return;
     }
     if !once && std::io::stdout().is_terminal() {

@@ -1,14 +1,14 @@
 //! `cudock volume`: named volumes.
 
 use cudock_base::text::table::TextTable;
+use cudock_cli::{VolumeArgs, VolumeVerb};
 use cudock_runtime::namespace::rootless;
 
-use super::home;
-use super::print::{age_of, joined_or_dash};
-use super::reports::{self, VolumeReport};
+use super::reports::VolumeReport;
+use super::text::{age_of, joined_or_dash};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, line, table};
-use cudock_cli::{VolumeArgs, VolumeVerb};
+use crate::output::{self, Format, line, table};
+use crate::steps::engine::home;
 
 /// `cudock volume`.
 pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failure> {
@@ -26,7 +26,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     });
                     table(&TextTable::list(&["NAME", "USED BY", "AGE"], rows.collect()));
                 }
-                Format::Json => reports::print(&VolumeReport { volumes: volumes.iter().collect() }),
+                Format::Json => output::report(&VolumeReport { volumes: volumes.iter().collect() }),
             }
         }
         VolumeVerb::Create { name } => {
@@ -43,7 +43,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     })
                 })
                 .collect();
-            reports::print(&VolumeReport { volumes: found? });
+            output::report(&VolumeReport { volumes: found? });
         }
         VolumeVerb::Rm { names } => {
             for name in names {

@@ -10,18 +10,18 @@ use cudock_facts::Facts;
 use cudock_sweep::SweepPlan;
 use cudock_sweep_run::{ProjectSweep, SweepObserver};
 
-use super::super::deploy;
 use super::DriveEnd;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, line, note, status};
+use crate::steps::cloud;
 
 /// How a sweep ended: with trials as jobs as here, and as a job of Machine Learning with an exit code.
-pub(super) enum AzureEnd {
+pub(crate) enum AzureEnd {
     Trials(DriveEnd),
     Other(Outcome),
 }
 
-pub(super) fn run(
+pub(crate) fn run(
     facts: &Facts,
     args: &SweepArgs,
     sweep: &ProjectSweep,
@@ -37,20 +37,20 @@ pub(super) fn run(
         }
         return Ok(AzureEnd::Other(Outcome::Yes));
     }
-    let session = deploy::session()?;
+    let session = cloud::session()?;
     let requester = session.requester(&Environment::of_process())?;
     let run = planned(facts, args, sweep, &plan, (&requester, Some(&session.interruptible)))?;
-    let deployer = session.deployer(&deploy::show);
+    let deployer = session.deployer(&cloud::show);
     // A sweep that has ended creates nothing.
     if !sweep.read().is_ok_and(|known| known.end().is_some()) {
         if !run.is_native() {
             deployer.delete_earlier_trials(&run)?;
         }
         let planned: Vec<_> = run.machines.iter().map(|machine| machine.planned.clone()).collect();
-        let Preflight { report, placements } = deploy::asked(&session, facts, planned);
+        let Preflight { report, placements } = cloud::asked(&session, facts, planned);
         // Trials need the machines of all sizes.
         if placements.len() < run.machines.len() {
-            return Err(deploy::preflight_failed(&report));
+            return Err(cloud::preflight_failed(&report));
         }
         report.findings(report.choice(usize::MAX)).iter().for_each(|finding| note(&finding.message));
     }
@@ -62,8 +62,8 @@ pub(super) fn run(
     if !run.is_native() {
         return Ok(AzureEnd::Trials(deployer.run_trials(&run, sweep, observer)?));
     }
-    let ended = deployer.run_native_sweep(&run, &deploy::Printer).map(Some).or_else(deploy::interrupted)?;
-    Ok(AzureEnd::Other(ended.map_or(Outcome::Program(130), |ended| deploy::report_end(&ended))))
+    let ended = deployer.run_native_sweep(&run, &cloud::Printer).map(Some).or_else(cloud::interrupted)?;
+    Ok(AzureEnd::Other(ended.map_or(Outcome::Program(130), |ended| cloud::report_end(&ended))))
 }
 
 fn planned(

@@ -23,7 +23,7 @@ const LIVE_ROWS: usize = 20;
 /// The shortest time between two tables.
 const REDRAW: Duration = Duration::from_millis(200);
 
-pub(super) fn run(
+pub(crate) fn run(
     facts: impl FnOnce() -> Result<Facts, Failure>,
     args: &SweepArgs,
     format: PlanFormat,
@@ -65,7 +65,7 @@ fn ask(command: &SweepCommand) -> Result<bool, SweepError> {
 }
 
 /// The process of a worker.
-pub(super) fn run_worker(lock: &Path) -> Result<Outcome, Failure> {
+pub(crate) fn run_worker(lock: &Path) -> Result<Outcome, Failure> {
     let worked = cudock_sweep_run::run_worker(lock);
     worked.map(|()| Outcome::Yes).map_err(|error| Failure::outside(format!("sweep worker failed: {error}")))
 }

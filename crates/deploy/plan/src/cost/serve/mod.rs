@@ -1,5 +1,6 @@
 //! Serving requests for a month: how many instances are up, and when they are busy.
 
+use cudock_base::{Rate, mul_div_ceil};
 use cudock_facts::tables::{Billing, Rounding};
 
 use super::billing::{BilledTime, Uptime};
@@ -8,7 +9,6 @@ use super::{MONTH, RunSetup, Unfit, Usage, spot};
 use crate::catalog::service::ServiceKind;
 use crate::ratio::{float, round_up};
 use crate::workload::DayLoad;
-use cudock_base::{Rate, mul_div_ceil};
 
 // Request rates are in billionths of a request per day here.
 

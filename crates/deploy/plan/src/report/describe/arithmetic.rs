@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use cudock_base::Usd;
+use cudock_base::text::format::bytes;
 use cudock_facts::tables::Rounding;
 
 use super::{PlacementView, time};
@@ -12,8 +14,6 @@ use crate::cost::serve::MILLION;
 use crate::plan::placement::PartKind;
 use crate::ratio::float;
 use crate::report::format::short;
-use cudock_base::Usd;
-use cudock_base::text::format::bytes;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -15,17 +15,17 @@ use crate::failure::Failure;
 use crate::output::note;
 
 /// The request of a command that is typed here.
-pub(super) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
+pub(crate) fn request(args: &RunArgs) -> Result<RunRequest, Failure> {
     let here = std::env::current_dir()
         .map_err(|error| Failure::outside(format!("cannot get the current directory: {error}")))?;
     let own = matches!(args.engine.engine, EngineChoice::Auto | EngineChoice::Cudock);
-    let home = own.then(super::home::home).transpose()?;
+    let home = own.then(crate::steps::engine::home).transpose()?;
     check_terminal(args)?;
     request_in(args, &here, home.as_ref())
 }
 
 /// The request of a command that is typed in a directory. `home` is where named volumes are, unless another engine stores them.
-pub(super) fn request_in(args: &RunArgs, here: &Path, home: Option<&Home>) -> Result<RunRequest, Failure> {
+pub(crate) fn request_in(args: &RunArgs, here: &Path, home: Option<&Home>) -> Result<RunRequest, Failure> {
     let (image, command) = image_and_command(args)?;
     let id = new_id()?;
     let environment = flags::variables(&args.process.env, &args.process.env_file)?;
@@ -174,7 +174,7 @@ fn check_terminal(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// The error for `-it` with a standard input that is a file or a pipe.
-pub(super) fn not_a_terminal() -> Failure {
+pub(crate) fn not_a_terminal() -> Failure {
     Failure::input("the input device is not a TTY").hint("leave out -t: -i alone reads a file or a pipe")
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
-use cudock_cli::docker;
+use cudock_cli::{Cli, Verb, docker};
 use cudock_runtime::container::home::Home;
 use cudock_runtime::container::plan::{
     Ipc, MountPlan, NetworkMode, Plan, Propagation, Restart, Rlimit, Seccomp,
@@ -13,7 +13,6 @@ use cudock_runtime::engine::RunRequest;
 use cudock_testkit::docker_lines::{DockerLine, Shell, docker_lines};
 
 use super::request_in;
-use cudock_cli::{Cli, Verb};
 
 /// Shared memory, and the limit on processes, which docker does not have by default.
 const SHM: u64 = 64 << 20;
@@ -29,6 +28,20 @@ fn request(words: &[String], shell: &Shell, home: &Home) -> Result<RunRequest, S
     })?;
     let Verb::Run(args) = cli.verb else { panic!("{:?}", cli.verb) };
     request_in(&args, &shell.directory, Some(home)).map_err(|failure| format!("{failure:?}"))
+}
+
+#[test]
+fn up_starts_an_image_as_run_without_flags_does() {
+    let parsed = Cli::try_parse_from(["cudock", "run", "team/app:1"]).unwrap();
+    let Verb::Run(args) = parsed.verb else { panic!("not run") };
+    let directory = tempfile::tempdir().unwrap();
+    let parsed = request_in(&args, directory.path(), None).unwrap();
+    let mut plain = RunRequest::of_image("team/app:1").unwrap();
+    assert_eq!(plain.plan.name.split('-').next(), Some("app"));
+    plain.plan.id.clone_from(&parsed.plan.id);
+    plain.plan.name.clone_from(&parsed.plan.name);
+    plain.plan.created = parsed.plan.created;
+    assert_eq!(format!("{plain:?}"), format!("{parsed:?}"));
 }
 
 #[test]

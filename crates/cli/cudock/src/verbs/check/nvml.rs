@@ -1,0 +1,16 @@
+//! The hidden verb that asks NVML, so that a driver which crashes or hangs takes no more than a child with it.
+
+use std::path::Path;
+
+use crate::failure::Outcome;
+use crate::output;
+
+pub(crate) fn run(library: Option<&Path>, processes: bool) -> Outcome {
+    let library = library.map(Path::as_os_str);
+    if processes {
+        output::json(&cudock_host::nvml::processes_here(library));
+    } else {
+        output::json(&cudock_host::nvml::query_here(library));
+    }
+    Outcome::Yes
+}
