@@ -11,7 +11,6 @@ mod image;
 mod serving;
 mod shell;
 mod sweep;
-mod values;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -19,18 +19,18 @@ use std::path::{Path, PathBuf};
 pub use edit::edit_serve;
 pub use error::ProjectError;
 pub use example::{EXAMPLES, Example};
-pub use flags::{DeployFlags, SweepFlags, WorkloadFlags};
+pub use flags::{DeployFlags, SweepFlags, WorkloadFlags, choice};
 pub use json_schema::json_schema;
 pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
     CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect,
     EarlyTermination, ElementType, FailLevel, GatewayOptions, Goal, HostName, ImageBuild, ImageColor,
-    ImageFilter, ImageLayout, ImageOptions, ImageSize, KeepLoaded, LimitOptions, Lint, ManagementWanted,
-    Manifest, MetricOptions, MetricOrigin, MetricSyntax, NamedTarget, Needs, ObjectiveOptions,
-    ParameterOptions, ParameterValue, PassMode, PolicyName, Precision, RateLimit, RequestRate, SamplerName,
-    ScoreFunction, ServeOptions, SpotChoice, SpotUse, Start, SweepOptions, TensorDeclaration, TextOptions,
-    TryModel, Workload, WorkloadKind,
+    ImageFilter, ImageLayout, ImageOptions, ImageSize, KeepLoaded, LimitOptions, Lint, Manifest,
+    MetricOptions, MetricOrigin, MetricSyntax, NamedTarget, Needs, ObjectiveOptions, ParameterOptions,
+    ParameterValue, PassMode, PolicyName, Precision, RateLimit, RequestRate, SamplerName, ScoreFunction,
+    ServeOptions, SpotChoice, SpotUse, Start, SweepOptions, TensorDeclaration, TextOptions, TryModel,
+    Workload, WorkloadKind,
 };
 
 pub const FILE_NAME: &str = "cudock.toml";

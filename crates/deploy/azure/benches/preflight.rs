@@ -1,10 +1,11 @@
 //! How long preflight takes, with a server that takes 200 ms for each call and with one that answers at once.
 #![allow(clippy::unwrap_used, reason = "a measurement that fails panics")]
 
+use cudock_facts::services::AzureService;
 use std::time::{Duration, Instant};
 
 use cudock_azure::preflight::{Candidate, PreflightRequest, gather, judge, queries};
-use cudock_azure::{Call, ExistingResources, Target};
+use cudock_azure::{Call, ExistingResources};
 use cudock_base::Date;
 use cudock_facts::Facts;
 use cudock_http::{Client, ClientOptions, Request};
@@ -21,10 +22,10 @@ const MAX_ANSWER: u64 = 1 << 20;
 fn main() {
     let facts = Facts::embedded();
     let placements = [
-        (Target::Vm, "Standard_NC4as_T4_v3"),
-        (Target::Batch, "Standard_NC4as_T4_v3"),
-        (Target::Ml, "Standard_NC4as_T4_v3"),
-        (Target::ContainerApps, "Consumption-GPU-NC8as-T4"),
+        (AzureService::Vm, "Standard_NC4as_T4_v3"),
+        (AzureService::Batch, "Standard_NC4as_T4_v3"),
+        (AzureService::Ml, "Standard_NC4as_T4_v3"),
+        (AzureService::ContainerApps, "Consumption-GPU-NC8as-T4"),
     ];
     for (what, targets, regions) in [
         ("virtual machines in 52 regions", &placements[..1], 52),
@@ -34,7 +35,7 @@ fn main() {
         let regions: Vec<String> = (0..regions).map(|index| format!("region{index:02}")).collect();
         let candidates = regions
             .iter()
-            .flat_map(|region| targets.iter().map(|(target, size)| candidate(*target, size, region)));
+            .flat_map(|region| targets.iter().map(|(service, size)| candidate(*service, size, region)));
         let request = PreflightRequest {
             subscription: "s".to_owned(),
             signed_in_as: "az".to_owned(),
@@ -50,9 +51,9 @@ fn main() {
     }
 }
 
-fn candidate(target: Target, size: &str, region: &str) -> Candidate {
+fn candidate(service: AzureService, size: &str, region: &str) -> Candidate {
     Candidate {
-        target,
+        service,
         size: Some(size.to_owned()),
         region: region.to_owned(),
         zone: None,

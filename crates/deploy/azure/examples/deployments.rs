@@ -20,12 +20,13 @@ use cudock_azure::{
     AzureClient, ClientSettings, Deployment, ExportError, ExportFormat, SignInOptions, deployment, export,
 };
 use cudock_base::Environment;
+use cudock_facts::Facts;
 use serde_json::Value;
 
 use self::jobs::jobs;
 
 fn main() {
-    let deployments = jobs().map(|(name, spec)| (name, deployment(&spec).unwrap()));
+    let deployments = jobs().map(|(name, spec)| (name, deployment(&Facts::embedded(), &spec).unwrap()));
     match env::args_os().nth(1) {
         None => {
             let ids = |deployment: &Deployment| -> Value {

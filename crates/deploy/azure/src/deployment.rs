@@ -1,5 +1,6 @@
 //! A deployment as all of its requests.
 
+use cudock_facts::services::AzureService;
 use std::time::Duration;
 
 use cudock_base::Usd;
@@ -7,14 +8,13 @@ use cudock_facts::finding::Finding;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Call;
-use crate::spec::Target;
 
 /// What creates a deployment, tells its state and deletes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployment {
     pub name: String,
     pub run_id: String,
-    pub target: Target,
+    pub service: AzureService,
     pub region: String,
     /// In this order. Everything that makes the cloud delete it by itself comes before the first that is billed.
     pub steps: Vec<Step>,
@@ -33,7 +33,8 @@ pub struct Deployment {
 pub struct DeploymentIdentity {
     pub subscription: String,
     pub run_id: String,
-    pub target: Target,
+    #[serde(alias = "target")]
+    pub service: AzureService,
     pub region: String,
     pub work: WorkShape,
     pub is_spot: bool,

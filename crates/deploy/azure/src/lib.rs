@@ -28,12 +28,13 @@ pub use error::{AzureError, Cause, QuotaShortage, ServiceError};
 pub use export::{ExportError, ExportFormat, export, is_exported};
 pub use run_names::{group_name, is_run_id, reaper_group_name};
 pub use services::{
-    BatchTasks, ExecMethod, ExecOutput, LogPart, MlJobs, SHELL, Terminal, TerminalOutput, TerminalProtocol,
-    TerminalSize, TranslationError, TypedCommand, bare_region, cleanup_of_run, deployment,
+    BatchTasks, Billing, ExecMethod, ExecOutput, LogPart, MlJobs, SHELL, Terminal, TerminalOutput,
+    TerminalProtocol, TerminalSize, TranslationError, TypedCommand, bare_region, cleanup_of_run, deployment,
     interactive_program, open_job, open_jobs, reaper_call, reaper_run_path, sweep_deployment,
+    uploads_outputs,
 };
 pub use spec::{
     BlobContainer, Checkpoints, DeploymentSpec, ExistingDetails, ExistingResources, Outputs, ProfileDetails,
-    RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target, WorkKind,
+    RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, WorkKind,
 };
 pub use status::{DeploymentState, JobTime, Status};

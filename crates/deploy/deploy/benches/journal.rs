@@ -1,10 +1,11 @@
 //! How long `up --dry-run` and `ps` of 1,000 entries take without network: the promises are 100 ms and 50 ms.
 #![allow(clippy::unwrap_used, reason = "a measurement that fails panics")]
 
+use cudock_facts::services::AzureService;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use cudock_azure::{ExistingResources, Target};
+use cudock_azure::ExistingResources;
 use cudock_base::{Date, Environment, Timestamp};
 use cudock_deploy::{
     DeployRequest, DeploySource, Journal, NewDeployment, PlannedDeployment, Requester, plan_deployments, ps,
@@ -57,7 +58,7 @@ fn dry_run(project: &Project) -> PlannedDeployment {
     let existing = ExistingResources::default();
     let request = DeployRequest {
         source: DeploySource::Project(project),
-        target: Target::Vm,
+        service: AzureService::Vm,
         flags: &flags,
         name: None,
         port: None,

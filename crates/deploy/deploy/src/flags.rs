@@ -1,11 +1,10 @@
 //! What the flags of a deployment mean, with the targets that the project names.
 
-use cudock_azure::{ExistingResources, Target};
+use cudock_azure::ExistingResources;
 use cudock_base::text::suggest::nearest;
 use cudock_base::{UsageError, did_you_mean};
+use cudock_facts::services::AzureService;
 use cudock_project::{DeployFlags, DeployTarget, Manifest};
-
-use crate::names::{TARGET_NAMES, target_named};
 
 /// The resources that flags name and that nobody was asked about yet.
 pub(crate) fn existing(flags: &DeployFlags) -> ExistingResources {
@@ -21,29 +20,22 @@ pub(crate) fn existing(flags: &DeployFlags) -> ExistingResources {
 }
 
 /// The service that `--on` means, and the flags with what the project's file says about it. Flags win.
-pub fn resolve(flags: &DeployFlags, manifest: &Manifest) -> Result<(Target, DeployFlags), UsageError> {
+pub fn resolve(flags: &DeployFlags, manifest: &Manifest) -> Result<(AzureService, DeployFlags), UsageError> {
     let name = flags.on.as_deref().unwrap_or_default();
-    if let Some(target) = target_named(name) {
-        return Ok((target, flags.clone()));
+    if let Some(service) = AzureService::named(name).filter(|service| service.is_deployable()) {
+        return Ok((service, flags.clone()));
     }
     let Some(named) = manifest.targets.get(name) else {
-        let known = TARGET_NAMES.into_iter().chain(manifest.targets.keys().map(String::as_str));
-        let near = did_you_mean(&nearest(name, known.clone()));
-        let message =
-            format!("unknown target `{name}`: expected one of {}", known.collect::<Vec<_>>().join(", "));
+        let mut known: Vec<&str> = AzureService::deployable().map(AzureService::id).collect();
+        known.extend(manifest.targets.keys().map(String::as_str));
+        let near = did_you_mean(&nearest(name, known.iter().copied()));
+        let message = format!("unknown target `{name}`: expected one of {}", known.join(", "));
         let error = UsageError::new(message);
         return Err(near.into_iter().fold(error, UsageError::hint));
     };
-    let target = match named.service {
-        DeployTarget::Vm => Target::Vm,
-        DeployTarget::Batch => Target::Batch,
-        DeployTarget::Ml => Target::Ml,
-        DeployTarget::ContainerApps => Target::ContainerApps,
-        DeployTarget::Aci => Target::Aci,
-        DeployTarget::Local => {
-            return Err(UsageError::new(format!("the target `{name}` is this machine"))
-                .hint("`cudock up` without --on runs it here"));
-        }
+    let DeployTarget::Service(service) = named.service else {
+        return Err(UsageError::new(format!("the target `{name}` is this machine"))
+            .hint("`cudock up` without --on runs it here"));
     };
     let list =
         |flag: &[String], other: &[String]| if flag.is_empty() { other.to_vec() } else { flag.to_vec() };
@@ -60,7 +52,7 @@ pub fn resolve(flags: &DeployFlags, manifest: &Manifest) -> Result<(Target, Depl
         pool: named.pool.clone(),
         ..flags.clone()
     };
-    Ok((target, resolved))
+    Ok((service, resolved))
 }
 
 #[cfg(test)]
@@ -75,8 +67,8 @@ mod tests {
         std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
         let manifest = cudock_project::Project::open(directory.path()).unwrap().manifest;
         let flags = |on: &str| DeployFlags { on: Some(on.to_owned()), ..DeployFlags::default() };
-        let (target, resolved) = resolve(&flags("lab"), &manifest).unwrap();
-        assert_eq!((target, resolved.workspace.as_deref()), (Target::Ml, Some("team/lab")));
+        let (service, resolved) = resolve(&flags("lab"), &manifest).unwrap();
+        assert_eq!((service, resolved.workspace.as_deref()), (AzureService::Ml, Some("team/lab")));
         assert_eq!((resolved.cluster.as_deref(), resolved.region), (Some("gpus"), vec!["eastus".to_owned()]));
         let other =
             DeployFlags { workspace: Some("a/b".into()), region: vec!["westeurope".into()], ..flags("lab") };
@@ -85,7 +77,7 @@ mod tests {
             (resolved.workspace.as_deref(), resolved.region),
             (Some("a/b"), vec!["westeurope".to_owned()])
         );
-        assert_eq!(resolve(&flags("vm"), &manifest).unwrap().0, Target::Vm);
+        assert_eq!(resolve(&flags("vm"), &manifest).unwrap().0, AzureService::Vm);
         for (name, words) in [("lap", "unknown target"), ("here", "this machine")] {
             let error = resolve(&flags(name), &manifest).unwrap_err();
             assert!(error.to_string().contains(words), "{error}");

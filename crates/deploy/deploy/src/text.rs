@@ -13,7 +13,7 @@ use crate::create::run::PlannedDeployment;
 use crate::create::wait::PhaseProgress;
 use crate::delete::gc::GcReport;
 use crate::journal::DeploymentRecord;
-use crate::names::{phase_activity, target_title};
+use crate::names::phase_activity;
 use crate::observe::DeploymentSummary;
 use crate::observe::verify::{DeviceVerdict, VerifyReport};
 
@@ -41,7 +41,7 @@ pub fn announcement(planned: &PlannedDeployment) -> String {
     format!(
         "{} on {} in {} ({size}{spot}), {}, deleted by Azure at {}{outputs}",
         deployment.name,
-        target_title(deployment.target),
+        deployment.service.title(),
         deployment.region,
         price(deployment.price_per_hour),
         spec.expires,
@@ -96,7 +96,7 @@ pub fn ps(deployments: &[DeploymentSummary]) -> TextTable {
         };
         table.row(vec![
             name.name.clone(),
-            name.target.to_owned(),
+            name.service.to_owned(),
             name.size.clone().unwrap_or_default(),
             name.region.clone(),
             state,

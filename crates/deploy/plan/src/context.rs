@@ -8,11 +8,11 @@ use crate::catalog::Catalog;
 use crate::catalog::availability::RegionStatus;
 use crate::catalog::machine::MachineType;
 use crate::catalog::offer::{RegionId, SizeId};
-use crate::catalog::service::ServiceKind;
 use crate::cost::region::RegionCostCache;
 use crate::cost::storage::DataStore;
 use crate::verdict::{SizeVerdict, Verdicts};
 use crate::workload::{Access, Work, Workload};
+use cudock_facts::services::AzureOffering;
 
 /// A workload with the tables it is planned against. Building it takes dozens of look-ups by name; using it takes none.
 pub(crate) struct PlanContext<'a> {
@@ -32,7 +32,7 @@ pub(crate) struct PlanContext<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a> {
-    pub(crate) kind: ServiceKind,
+    pub(crate) kind: AzureOffering,
     pub(crate) billing: Option<&'a Billing>,
     pub(crate) start: Option<&'a StartTimes>,
     pub(crate) row: Option<&'a cudock_facts::tables::Service>,
@@ -87,12 +87,12 @@ impl<'a> PlanContext<'a> {
             store,
             weights_store: weights.flatten(),
             measured_gflops: row.and_then(|row| row.fp16_tflops).map(crate::catalog::machine::gflops),
-            terms: ServiceKind::ALL.map(|kind| Terms::of(facts, kind)).to_vec(),
+            terms: AzureOffering::ALL.map(|kind| Terms::of(facts, kind)).to_vec(),
             allowed: allowed.collect(),
         }
     }
 
-    pub(crate) fn terms(&self, kind: ServiceKind) -> Terms<'a> {
+    pub(crate) fn terms(&self, kind: AzureOffering) -> Terms<'a> {
         let known = self.terms.get(usize::from(kind.index())).copied();
         known.unwrap_or_else(|| Terms::of(self.facts, kind))
     }
@@ -132,12 +132,12 @@ pub(crate) enum ReadMode {
 }
 
 impl<'a> Terms<'a> {
-    fn of(facts: &'a Facts, kind: ServiceKind) -> Self {
+    fn of(facts: &'a Facts, kind: AzureOffering) -> Self {
         let meters = facts.meters();
-        let row = facts.services().service.iter().find(|row| row.id == kind.table_id());
+        let row = facts.services().service.iter().find(|row| row.id == kind.service().id());
         let has = |wanted: SizeDriver| {
             let mut rows = facts.services().driver.iter();
-            rows.any(|row| row.service == kind.table_id() && row.kind == wanted)
+            rows.any(|row| row.service == kind.service().id() && row.kind == wanted)
         };
         // A limit that support raises on request does not reject a service.
         let firm =
@@ -190,7 +190,7 @@ pub(crate) struct Case<'q, 'a> {
 }
 
 impl<'q, 'a> Case<'q, 'a> {
-    pub(crate) fn new(context: &'q PlanContext<'a>, service: ServiceKind, size: SizeId) -> Option<Self> {
+    pub(crate) fn new(context: &'q PlanContext<'a>, service: AzureOffering, size: SizeId) -> Option<Self> {
         let machine = context.catalog.machine(size)?;
         Some(Self { context, terms: context.terms(service), size, machine })
     }

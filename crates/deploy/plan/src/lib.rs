@@ -59,7 +59,6 @@ mod workload;
 pub use catalog::Catalog;
 pub use catalog::availability::Proof;
 pub use catalog::offer::{Offer, RegionId, SizeId, SourceId};
-pub use catalog::service::ServiceKind;
 pub use chart::{Chart, Series};
 pub use curve::scan::{Breakpoint, CostLine, Scan};
 pub use curve::{CostCurve, PerMille};
@@ -74,5 +73,5 @@ pub use report::{PlacementReport, WorkloadReport};
 pub use verdict::{SizeVerdict, Verdicts};
 pub use workload::{
     Access, Assumption, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, ImageLayer, LayerCompression,
-    MachineNeeds, Management, Priority, Spot, Start, Work, Workload,
+    MachineNeeds, Priority, Spot, Start, Work, Workload,
 };

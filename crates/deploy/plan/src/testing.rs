@@ -9,7 +9,6 @@ use cudock_facts::version::Date;
 
 use crate::catalog::Catalog;
 use crate::catalog::offer::Offer;
-use crate::catalog::service::ServiceKind;
 use crate::context::{Case, PlanContext, ReadMode};
 use crate::cost::{self, Unfit, Usage};
 use crate::verdict::Verdicts;
@@ -17,6 +16,7 @@ use crate::workload::{
     Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Priority, Spot, Start, Work,
     Workload,
 };
+use cudock_facts::services::AzureOffering;
 
 pub(crate) const T4: &str = "Standard_NC4as_T4_v3";
 pub(crate) const SECOND: u128 = 1000;
@@ -95,7 +95,7 @@ pub(crate) fn spot(evictions_per_hour: u64) -> Spot {
 /// Calls a function with the case of a size on a service.
 pub(crate) fn on<T>(
     workload: &Workload,
-    service: ServiceKind,
+    service: AzureOffering,
     size: &str,
     inspect: impl FnOnce(&Case) -> T,
 ) -> T {
@@ -108,7 +108,7 @@ pub(crate) fn on<T>(
 /// What a workload uses on a size of a service, its data being streamed.
 pub(crate) fn used(
     workload: &Workload,
-    service: ServiceKind,
+    service: AzureOffering,
     size: &str,
     priority: Priority,
 ) -> Result<Usage, Unfit> {
@@ -116,7 +116,7 @@ pub(crate) fn used(
 }
 
 /// What a workload costs on a size of a service in western Europe at a dollar an hour, part by part.
-pub(crate) fn parts_at_a_dollar(workload: &Workload, service: ServiceKind, size: &str) -> cost::Parts {
+pub(crate) fn parts_at_a_dollar(workload: &Workload, service: AzureOffering, size: &str) -> cost::Parts {
     let region = catalog().region("westeurope").unwrap();
     let rate = Usd::from_cents(100);
     on(workload, service, size, |case| {

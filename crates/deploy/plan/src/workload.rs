@@ -1,5 +1,6 @@
 //! Workloads: the work, its needs and its constraints.
 
+use cudock_facts::services::Management;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -165,7 +166,7 @@ pub struct Spot {
 pub struct Constraints {
     /// Regions allowed; empty if all are.
     pub regions: Vec<String>,
-    /// Services allowed, by `ServiceKind::id`; empty if all are.
+    /// Services allowed, by `AzureOffering::id`; empty if all are.
     pub services: Vec<String>,
     /// Sizes allowed; empty if all are.
     pub sizes: Vec<String>,
@@ -179,29 +180,6 @@ pub struct Constraints {
     pub deadline: Option<Duration>,
     /// Serving: whether a request may wait for a cold start.
     pub cold_starts_allowed: bool,
-}
-
-/// How much a service manages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Management {
-    /// The user manages the machines.
-    #[default]
-    Own,
-    /// The service creates, repairs and removes the machines.
-    Managed,
-    /// There are no visible machines.
-    Serverless,
-}
-
-impl Management {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::Managed => "managed",
-            Self::Serverless => "serverless",
-        }
-    }
 }
 
 /// Whether capacity can be evicted.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cudock_base::{Rate, UsageError, Usd};
-use cudock_plan::{Constraints, Management, Priority, Spot, Work};
-use cudock_project::{ManagementWanted, SpotUse};
+use cudock_plan::{Constraints, Priority, Spot, Work};
+use cudock_project::SpotUse;
 
 use crate::assumptions::assumptions;
 use crate::builder::{Origin, WorkloadBuilder, first_given, flag_or_key, names_of};
@@ -53,11 +53,7 @@ impl WorkloadBuilder<'_> {
         let sizes = names_of(&flags.size, "--size", &deploy.sizes, "deploy.sizes");
         let only = flags.allows_spot().is_none()
             && deploy.spot.is_some_and(|choice| choice.allowed == SpotUse::Only);
-        let management = match flags.management.or(deploy.management) {
-            None | Some(ManagementWanted::Own) => Management::Own,
-            Some(ManagementWanted::Managed) => Management::Managed,
-            Some(ManagementWanted::Serverless) => Management::Serverless,
-        };
+        let management = flags.management.or(deploy.management).unwrap_or_default();
         Ok(Constraints {
             regions: self.regions(regions)?,
             services: self.services(services)?,

@@ -1,11 +1,11 @@
 //! Checks names against the fact tables.
 
+use cudock_facts::services::AzureOffering;
 use std::collections::BTreeSet;
 
 use cudock_base::UsageError;
 use cudock_base::text::suggest;
 use cudock_facts::lookup::NameMatch;
-use cudock_plan::ServiceKind;
 
 use crate::builder::{Origin, WorkloadBuilder};
 
@@ -87,9 +87,9 @@ impl WorkloadBuilder<'_> {
     /// The ids of services: `ml` has three.
     pub(crate) fn services(&self, names: (&[String], Origin)) -> Result<Vec<String>, UsageError> {
         self.ids(names, "service", |name| {
-            let kinds = ServiceKind::named(&name.to_ascii_lowercase());
+            let kinds = AzureOffering::named(&name.to_ascii_lowercase());
             if kinds.is_empty() {
-                let known = ServiceKind::ALL.iter().flat_map(|kind| [kind.id(), kind.table_id()]);
+                let known = AzureOffering::ALL.iter().flat_map(|kind| [kind.id(), kind.service().id()]);
                 return Err(suggest::nearest(name, known));
             }
             Ok(kinds.into_iter().map(|kind| kind.id().to_owned()).collect())

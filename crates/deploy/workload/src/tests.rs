@@ -1,12 +1,13 @@
 #![allow(clippy::float_cmp, reason = "the values are exact")]
 
+use cudock_facts::services::Management;
 use std::path::Path;
 use std::time::Duration;
 
 use cudock_base::{Rate, UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
-use cudock_plan::{Access, Management, Priority, Work, Workload};
+use cudock_plan::{Access, Priority, Work, Workload};
 use cudock_project::{Project, WorkloadFlags};
 use cudock_testkit::random::{Random, cases, seed};
 

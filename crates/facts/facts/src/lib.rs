@@ -20,6 +20,7 @@ pub mod finding;
 pub mod formats;
 pub mod lookup;
 mod overlay;
+pub mod services;
 pub mod sheets;
 mod store;
 pub mod tables;

@@ -1,5 +1,6 @@
 //! Choices of GPUs in a text, with their spans.
 
+use cudock_facts::services::AzureService;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,7 +18,7 @@ pub struct Choice {
     #[serde(rename = "by")]
     pub role: String,
     /// The service it is chosen for, if known.
-    pub service: Option<Service>,
+    pub service: Option<AzureService>,
     /// The region, as written.
     pub region: Option<String>,
     /// Whether it is requested at low priority or as Spot.
@@ -66,33 +67,6 @@ pub enum Interface {
     MachineLearningV1,
     /// `azure-batch` up to version 14.
     BatchBefore15,
-}
-
-/// The services a size can be chosen for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Service {
-    /// Virtual machines and scale sets.
-    Vm,
-    /// Container Instances.
-    Aci,
-    /// Machine Learning.
-    Ml,
-    Batch,
-    Aks,
-}
-
-impl Service {
-    /// The id in the table of services.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Vm => "vm",
-            Self::Aci => "aci",
-            Self::Ml => "ml",
-            Self::Batch => "batch",
-            Self::Aks => "aks",
-        }
-    }
 }
 
 impl Choice {

@@ -29,7 +29,7 @@ mod read;
 mod rewrite;
 mod text;
 
-pub use choice::{Choice, ChoiceKind, Interface, Service};
+pub use choice::{Choice, ChoiceKind, Interface};
 pub use judge::{
     Change, ChoiceFinding, Fit, HourlyPrice, MachineGpu, OldMachine, PriceComparison, Replacement, Status,
     codes, judge,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("verbose", |arg| arg.short('v').help("Show where the explanation comes from")))]
 #[command(after_help = "Examples:
   cudock explain CD0304
   cudock explain 209
@@ -22,13 +23,10 @@ pub struct ExplainArgs {
     /// Show every message found, not only the five most relevant
     #[arg(long)]
     pub all: bool,
-
-    /// Show where the explanation comes from
-    #[arg(short, long)]
-    pub verbose: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("verbose", |arg| arg.short('v').help("Show the evidence of each finding")))]
 #[command(after_help = "Examples:
   cudock doctor
   cudock doctor --verbose
@@ -38,10 +36,6 @@ pub struct DoctorArgs {
     /// Diagnose a directory tree instead of this machine
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-
-    /// Show the evidence of each finding
-    #[arg(long, short)]
-    pub verbose: bool,
 }
 
 #[derive(Debug, Args)]

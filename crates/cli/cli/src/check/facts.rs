@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
+#[command(mut_arg("verbose", |arg| arg.short('v').help("List the sources")))]
 #[command(after_help = "Examples:
   cudock facts                                    the tables, their age and their rows
   cudock facts gpu T4
@@ -43,10 +44,6 @@ pub struct FactsArgs {
     /// With `size` and a name: list the price in every region, cheapest first
     #[arg(long)]
     pub prices: bool,
-
-    /// List the sources
-    #[arg(short, long)]
-    pub verbose: bool,
 }
 
 /// The kinds of facts that can be looked up.

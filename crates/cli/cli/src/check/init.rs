@@ -6,7 +6,7 @@ use clap::Args;
 use cudock_facts::version::{CudaVersion, DriverVersion};
 use cudock_init::{Installer, ProjectKind};
 
-use crate::values::choice;
+use cudock_project::choice;
 
 /// What a project is built with.
 const KINDS: &[(&str, &str, ProjectKind)] = &[

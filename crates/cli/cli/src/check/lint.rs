@@ -7,6 +7,7 @@ use cudock_facts::version::DriverVersion;
 use cudock_project::FailLevel;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("verbose", |arg| arg.short('v').help("Show an excerpt of the file with every finding")))]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:
   cudock lint
@@ -49,10 +50,6 @@ pub struct LintArgs {
     /// List the rules
     #[arg(long, alias = "list", conflicts_with_all = ["paths", "fix"])]
     pub rules: bool,
-
-    /// Show an excerpt of the file with every finding
-    #[arg(short, long)]
-    pub verbose: bool,
 }
 
 #[derive(Debug, Args)]

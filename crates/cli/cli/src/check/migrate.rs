@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("verbose", |arg| arg.short('v').help("Show every difference of a replacement, and the sources of prices")))]
 #[command(after_help = "Examples:
   cudock migrate deploy.sh
   cudock migrate infra/*.tf train.py --region westeurope
@@ -29,8 +30,4 @@ pub struct MigrateArgs {
     /// Replace files that exist
     #[arg(long, requires = "output")]
     pub force: bool,
-
-    /// Show every difference of a replacement, and the sources of prices
-    #[arg(short, long)]
-    pub verbose: bool,
 }

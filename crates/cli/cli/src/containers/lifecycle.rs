@@ -99,12 +99,9 @@ pub struct TopArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("quiet", |arg| arg.help("Print only digests")))]
 #[command(after_help = "Examples:\n  cudock images\n  cudock images --format json")]
-pub struct ImagesArgs {
-    /// Print only digests
-    #[arg(long, short)]
-    pub quiet: bool,
-}
+pub struct ImagesArgs {}
 
 #[derive(Debug, Args)]
 #[command(

@@ -9,7 +9,7 @@ use cudock_image::Pull;
 use cudock_runtime::container::plan::Plan;
 
 use crate::env::ENGINE;
-use crate::values::choice;
+use cudock_project::choice;
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -178,6 +178,7 @@ pub enum EngineChoice {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("quiet", |arg| arg.help("Print only ids")))]
 #[command(after_help = "Examples:\n  cudock ps\n  cudock ps --all --format json")]
 pub struct PsArgs {
     /// List those that have exited or were deleted, too
@@ -187,10 +188,6 @@ pub struct PsArgs {
     /// Show the last known state of deployments, and do not query Azure
     #[arg(long)]
     pub offline: bool,
-
-    /// Print only ids
-    #[arg(long, short)]
-    pub quiet: bool,
 
     #[command(flatten)]
     pub engine: EngineArgs,

@@ -8,6 +8,7 @@ use cudock_project::WorkloadFlags;
 const OUTPUT: &str = "Output";
 
 #[derive(Debug, Args)]
+#[command(mut_arg("verbose", |arg| arg.short('v').help("Show the whole report: workload, assumptions, warnings and rejections").help_heading(OUTPUT)))]
 #[command(after_help = "Examples:
   cudock plan                                           the cudock.toml in this directory
   cudock plan --gpu-memory 40GB --duration 3h           a job of three hours, without a file
@@ -26,10 +27,6 @@ pub struct PlanArgs {
 
     #[command(flatten)]
     pub workload: WorkloadFlags,
-
-    /// Show the whole report: workload, assumptions, warnings and rejections
-    #[arg(short, long, help_heading = OUTPUT)]
-    pub verbose: bool,
 
     /// Show N placements [default: 5, 10 with --verbose; all in JSON and CSV]
     #[arg(long, value_name = "N", help_heading = OUTPUT)]

@@ -8,7 +8,7 @@ use cudock_loadgen::payload::{BenchProtocol, ShapeOfRow};
 use cudock_project::{DeviceChoice, TimeSpan};
 use cudock_tune::AxisFilter;
 
-use crate::values::choice;
+use cudock_project::choice;
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches")]

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use cudock_pypi::Package;
 
-use crate::values::choice;
+use cudock_project::choice;
 
 /// The builds, by their names on package indexes.
 const PACKAGES: &[(&str, &str, Package)] = &[

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use cudock_server::{API_KEYS, LogFormat, ServerOptions};
 
-use crate::values::choice;
+use cudock_project::choice;
 
 const LOG_FORMATS: &[(&str, &str, LogFormat)] = &[
     ("text", "For people", LogFormat::Text),

@@ -8,7 +8,9 @@ mod serving;
 mod shell;
 mod sweep;
 
-use cudock_cli::{Cli, GlobalArgs, JoinArgs, LspArgs, MonitorArgs, PruneArgs, Verb, WatchdogArgs};
+use cudock_cli::{
+    Cli, GlobalArgs, ImagesArgs, JoinArgs, LspArgs, MonitorArgs, PruneArgs, Verb, WatchdogArgs,
+};
 
 pub(crate) use self::containers::unknown_flag_of_run;
 use crate::failure::{Failure, Outcome};
@@ -39,16 +41,16 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     let plain = formats::plain(format);
     match verb {
         Verb::Check(args) => check::check::run(&facts()?, &args, formats::findings(format)?),
-        Verb::Lint(args) => lint::run(&facts()?, &args, formats::findings(format)?),
+        Verb::Lint(args) => lint::run(&facts()?, &args, formats::findings(format)?, verbose),
         Verb::Lsp(LspArgs {}) => plain.and_then(|_| lsp::run(&facts()?)),
-        Verb::Migrate(args) => migrate::run(&facts()?, &args, formats::findings(format)?),
-        Verb::Plan(args) => plan::run(&facts()?, &args, formats::plan(format)?),
+        Verb::Migrate(args) => migrate::run(&facts()?, &args, formats::findings(format)?, verbose),
+        Verb::Plan(args) => plan::run(&facts()?, &args, formats::plan(format)?, verbose),
         Verb::Sweep(args) => sweep::run(facts, &args, formats::plan(format)?, verbose),
         Verb::Cdi(args) => cdi::run(&args, format),
 
-        Verb::Facts(args) => facts::run(&facts()?, &args, plain?),
-        Verb::Explain(args) => explain::run(&facts()?, &args, plain?),
-        Verb::Doctor(args) => doctor::run(&facts()?, &args, formats::doctor(format)?),
+        Verb::Facts(args) => facts::run(&facts()?, &args, plain?, verbose),
+        Verb::Explain(args) => explain::run(&facts()?, &args, plain?, verbose),
+        Verb::Doctor(args) => doctor::run(&facts()?, &args, formats::doctor(format)?, verbose),
         Verb::Slim(args) => slim::run(&facts()?, args, plain?),
         Verb::Build(args) => build::run(&facts()?, &args, plain?),
         Verb::Lock(args) => lock::run(&facts()?, &args, plain?),
@@ -62,7 +64,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Serve(args) => plain.and_then(|_| serve::run(*args)),
 
         Verb::Run(args) => plain.and_then(|_| containers::run(&args)),
-        Verb::Ps(args) => containers::ps(&args, plain?),
+        Verb::Ps(args) => containers::ps(&args, plain?, quiet),
         Verb::Logs(args) => plain.and_then(|_| containers::logs(&args)),
         Verb::Exec(args) => plain.and_then(|_| containers::exec(&args)),
         Verb::Stop(args) => plain.and_then(|_| containers::stop(&args)),
@@ -73,7 +75,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Cp(args) => plain.and_then(|_| containers::cp(&args)),
         Verb::Stats(args) => containers::stats(&args, plain?),
         Verb::Top(args) => containers::top(&args, plain?),
-        Verb::Images(args) => containers::images(&args, plain?),
+        Verb::Images(ImagesArgs {}) => containers::images(plain?, quiet),
         Verb::Pull(args) => containers::pull(&args, plain?),
         Verb::Push(args) => transfer::push(&args, plain?),
         Verb::Copy(args) => transfer::copy(&args, plain?),

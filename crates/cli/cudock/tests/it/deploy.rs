@@ -31,6 +31,39 @@ fn project() -> tempfile::TempDir {
     directory
 }
 
+/// Tables with the size of a T4 and its prices under another name, which no other table knows.
+fn overlay_with_size(name: &str) -> tempfile::TempDir {
+    const KNOWN: &str = "Standard_NC4as_T4_v3";
+    let tables = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../facts/facts/data");
+    let directory = tempfile::tempdir().unwrap();
+    let sizes = std::fs::read_to_string(tables.join("azure_sizes.toml")).unwrap();
+    let (header, rows) = sizes.split_once("[[size]]").unwrap();
+    let row = rows.split("[[size]]").find(|row| row.contains(&format!("name = \"{KNOWN}\""))).unwrap();
+    let row = row.replace(KNOWN, name);
+    std::fs::write(directory.path().join("azure_sizes.toml"), format!("{header}[[size]]{row}")).unwrap();
+    let prices = std::fs::read_to_string(tables.join("azure_prices.csv")).unwrap();
+    let is_kept = |line: &&str| line.starts_with('#') || line.starts_with("size,") || line.starts_with(KNOWN);
+    let prices: Vec<String> = prices.lines().filter(is_kept).map(|line| line.replace(KNOWN, name)).collect();
+    std::fs::write(directory.path().join("azure_prices.csv"), prices.join("\n") + "\n").unwrap();
+    directory
+}
+
+#[test]
+fn a_size_that_only_the_users_tables_have_is_ranked_and_deployed() {
+    let name = "Standard_NC4as_T4_v9";
+    let (directory, tables) = (project(), overlay_with_size(name));
+    for service in ["vm", "batch"] {
+        let arguments = ["up", ".", "--on", service, "--size", name, "--dry-run", "--", "python", "train.py"];
+        let output = run(directory.path(), &arguments);
+        assert_eq!(code(&output), 2, "without the tables: {}", shown(&output));
+        let overlaid = [&["--facts", tables.path().to_str().unwrap()][..], &arguments].concat();
+        let output = run(directory.path(), &overlaid);
+        let text = shown(&output);
+        assert_eq!(code(&output), 0, "{service}: {text}");
+        assert!(text.contains(&format!("\"{name}\"")), "{service}: {text}");
+    }
+}
+
 #[test]
 fn a_dry_run_prints_every_request_and_sends_none() {
     let directory = project();

@@ -2,8 +2,10 @@
 
 mod deploy;
 mod sweep;
+mod values;
 mod workload;
 
 pub use deploy::DeployFlags;
 pub use sweep::SweepFlags;
+pub use values::choice;
 pub use workload::WorkloadFlags;

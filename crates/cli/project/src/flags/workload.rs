@@ -5,7 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, Command, FromArgMatches as _};
 use cudock_facts::version::Date;
 
-use crate::{ByteSize, ManagementWanted, TimeSpan};
+use cudock_facts::services::Management;
+
+use super::values::choice;
+use crate::{ByteSize, TimeSpan};
+
+const MANAGEMENT: &[(&str, &str, Management)] = &[
+    ("own", "The user manages the machines", Management::Own),
+    ("managed", "The service creates, repairs and removes the machines", Management::Managed),
+    ("serverless", "There are no visible machines", Management::Serverless),
+];
 
 const WORK: &str = "Work (overrides the keys of cudock.toml)";
 const NEEDS: &str = "Needs";
@@ -172,8 +181,8 @@ pub struct WorkloadFlags {
     pub size: Vec<String>,
 
     /// Require at least this much management by the service
-    #[arg(long, value_enum, help_heading = CONSTRAINTS)]
-    pub management: Option<ManagementWanted>,
+    #[arg(long, value_parser = choice(MANAGEMENT), help_heading = CONSTRAINTS)]
+    pub management: Option<Management>,
 
     /// Keep an instance up, so that no request waits for a cold start
     #[arg(long, help_heading = CONSTRAINTS)]

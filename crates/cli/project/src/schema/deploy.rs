@@ -1,7 +1,11 @@
 //! `[deploy]`: where the workload may run.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
+use std::borrow::Cow;
+
+use cudock_facts::services::{AzureService, Management};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::one_or_many;
 use super::spot::SpotChoice;
@@ -34,7 +38,7 @@ pub struct Deploy {
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub budget: Option<f64>,
     /// How much the service must manage.
-    pub management: Option<ManagementWanted>,
+    pub management: Option<Management>,
 }
 
 /// A place that `cudock up --on NAME` deploys to: a service, and what exists there.
@@ -64,33 +68,54 @@ pub struct NamedTarget {
     pub reaper_identity: Option<String>,
 }
 
-/// Deployment targets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+/// Where a workload runs: here, or on a service of Azure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeployTarget {
     /// This machine.
     #[default]
     Local,
-    /// Azure Container Instances.
-    Aci,
-    /// Azure Container Apps.
-    ContainerApps,
-    /// Azure Machine Learning.
-    Ml,
-    /// Azure Batch.
-    Batch,
-    /// A virtual machine.
-    Vm,
+    Service(AzureService),
 }
 
-/// How much a service must manage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ManagementWanted {
-    /// The user manages the machines
-    Own,
-    /// The service creates, repairs and removes the machines
-    Managed,
-    /// There are no visible machines
-    Serverless,
+const LOCAL: &str = "local";
+
+impl DeployTarget {
+    /// The names in files.
+    const NAMES: &[&str] = &[LOCAL, "vm", "batch", "ml", "container-apps", "aci"];
+}
+
+impl<'de> Deserialize<'de> for DeployTarget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        match AzureService::named(&name).filter(|service| service.is_deployable()) {
+            Some(service) => Ok(Self::Service(service)),
+            None if name == LOCAL => Ok(Self::Local),
+            None => Err(D::Error::unknown_variant(&name, Self::NAMES)),
+        }
+    }
+}
+
+impl JsonSchema for DeployTarget {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "DeployTarget".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": "string", "enum": Self::NAMES })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_this_machine_and_the_services_that_are_deployed_to() {
+        let services = AzureService::deployable().map(AzureService::id);
+        assert!(std::iter::once(LOCAL).chain(services).eq(DeployTarget::NAMES.iter().copied()));
+    }
 }

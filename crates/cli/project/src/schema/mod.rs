@@ -27,7 +27,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use data::{Data, DataAccess};
-pub use deploy::{Deploy, DeployTarget, ManagementWanted, NamedTarget};
+pub use deploy::{Deploy, DeployTarget, NamedTarget};
 pub use gateway::GatewayOptions;
 pub use image::ImageBuild;
 pub use lint::{FailLevel, Lint};

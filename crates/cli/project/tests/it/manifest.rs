@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cudock_facts::services::AzureService;
 use cudock_project::{ByteSize, DeployTarget, DeviceChoice, Manifest, TimeSpan, WorkloadKind};
 
 use crate::read;
@@ -38,7 +39,7 @@ fn every_key_of_the_design_is_read() {
     .unwrap();
     assert_eq!(manifest.workload.kind, WorkloadKind::Serve);
     assert_eq!(manifest.needs.gpu_memory, Some(ByteSize(4 << 30)));
-    assert_eq!(manifest.deploy.target, DeployTarget::ContainerApps);
+    assert_eq!(manifest.deploy.target, DeployTarget::Service(AzureService::ContainerApps));
     assert_eq!(manifest.deploy.ttl, Some(TimeSpan(Duration::from_secs(7200))));
     assert_eq!(manifest.serve.device, Some(DeviceChoice::Cuda));
     assert_eq!(manifest.serve.latency_target, Some(TimeSpan(Duration::from_millis(50))));

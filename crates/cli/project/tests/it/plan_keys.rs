@@ -4,9 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use cudock_base::{Arch, Rate};
-use cudock_project::{
-    ByteRate, ByteSize, DataAccess, DayRate, ManagementWanted, Project, RequestRate, SpotUse, TimeSpan,
-};
+use cudock_facts::services::Management;
+use cudock_project::{ByteRate, ByteSize, DataAccess, DayRate, Project, RequestRate, SpotUse, TimeSpan};
 
 use crate::read;
 
@@ -89,7 +88,7 @@ fn a_training_job_says_what_it_needs_reads_and_bears() {
     assert_eq!(data.access, Some(DataAccess::Either));
     assert_eq!(manifest.start.weights, Some(ByteSize(14_000_000_000)));
     assert_eq!(deploy.regions, ["westeurope"]);
-    assert_eq!(deploy.management, Some(ManagementWanted::Managed));
+    assert_eq!(deploy.management, Some(Management::Managed));
     let spot = deploy.spot.unwrap();
     assert_eq!((spot.allowed, spot.evictions), (SpotUse::Only, Some(0.05)));
     assert_eq!((spot.checkpoint_every, spot.checkpoint_takes), (Some(minutes(30)), Some(minutes(1))));

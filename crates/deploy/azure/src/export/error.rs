@@ -1,13 +1,12 @@
 //! Why a deployment cannot be exported.
 
 use cudock_base::{ErrorKind, Report};
-
-use crate::spec::Target;
+use cudock_facts::services::AzureService;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    #[error("cannot export {target:?} as Machine Learning files")]
-    NotMachineLearning { target: Target },
+    #[error("cannot export {service:?} as Machine Learning files")]
+    NotMachineLearning { service: AzureService },
     #[error("cannot export secrets that are a part of the machine's start script")]
     SecretsInData,
     /// A part of a request for which the format has no words.

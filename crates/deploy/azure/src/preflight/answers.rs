@@ -29,7 +29,7 @@ pub struct Answers {
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Gap {
+pub(crate) enum Gap {
     /// The service does not exist there, or the resource does not exist.
     NotFound,
     NotSignedIn,
@@ -47,7 +47,7 @@ impl Answers {
         self.by_topic.extend(other.by_topic);
     }
 
-    pub(super) fn contains(&self, topic: &Topic) -> bool {
+    pub(crate) fn contains(&self, topic: &Topic) -> bool {
         self.by_topic.contains_key(topic)
     }
 
@@ -56,7 +56,7 @@ impl Answers {
     }
 
     /// The body of a successful response.
-    pub(super) fn body(&self, topic: &Topic) -> Result<&Value, Gap> {
+    pub(crate) fn body(&self, topic: &Topic) -> Result<&Value, Gap> {
         match self.by_topic.get(topic) {
             Some(QueryResult::Response { status: 200..=299, body }) => Ok(body),
             Some(QueryResult::Response { status, body }) => Err(Gap::of(*status, body)),
@@ -66,18 +66,18 @@ impl Answers {
     }
 
     /// The elements of a list that a service returns as `value`.
-    pub(super) fn list(&self, topic: &Topic) -> Result<&[Value], Gap> {
+    pub(crate) fn list(&self, topic: &Topic) -> Result<&[Value], Gap> {
         let body = self.body(topic)?;
         let list = body.get("value").and_then(Value::as_array);
         list.map(Vec::as_slice).ok_or_else(|| Gap::Failed("the answer is not a list".to_owned()))
     }
 
-    pub(super) fn is_signed_out(&self) -> bool {
+    pub(crate) fn is_signed_out(&self) -> bool {
         self.by_topic.keys().any(|topic| self.body(topic) == Err(Gap::NotSignedIn))
     }
 
     /// The reason, if nothing was answered at all.
-    pub(super) fn silence(&self) -> Option<&str> {
+    pub(crate) fn silence(&self) -> Option<&str> {
         let mut reasons = self.by_topic.values().map(|result| match result {
             QueryResult::Failed(reason) => Some(reason.as_str()),
             QueryResult::Response { .. } => None,
@@ -105,7 +105,7 @@ impl Gap {
     }
 
     /// Why nothing is known, for a table.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Self::NotFound => "not found".to_owned(),
             Self::NotSignedIn => "not signed in".to_owned(),
@@ -116,7 +116,7 @@ impl Gap {
 }
 
 /// A number, however a service writes it.
-pub(super) fn number(value: Option<&Value>) -> Option<i64> {
+pub(crate) fn number(value: Option<&Value>) -> Option<i64> {
     let value = value?;
     let whole = |number: f64| {
         #[allow(clippy::cast_possible_truncation, reason = "the range is checked")]
@@ -127,7 +127,7 @@ pub(super) fn number(value: Option<&Value>) -> Option<i64> {
 }
 
 /// The text of a field.
-pub(super) fn string<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+pub(crate) fn string<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str)
 }
 

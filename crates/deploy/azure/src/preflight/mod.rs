@@ -4,17 +4,18 @@
 //! [`judge`] is a pure function over the answers and the fact tables. A query that got no answer makes its rows `unknown`,
 //! never `ok`.
 
-mod answers;
+pub(crate) mod answers;
 pub mod codes;
-mod judge;
-mod query;
+pub(crate) mod judge;
+pub(crate) mod query;
 mod registry;
-mod report;
-mod request;
+pub(crate) mod report;
+pub(crate) mod request;
 mod rights;
 mod runner;
 
 pub use answers::{Answers, QueryResult};
+pub(crate) use judge::CandidateContext;
 pub use judge::judge;
 pub use query::{Query, Topic, queries};
 pub use registry::{PullCredentials, PullQuestion, PullResult, is_azure_registry};

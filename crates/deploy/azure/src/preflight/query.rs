@@ -3,18 +3,15 @@
 use cudock_base::text::percent;
 use cudock_facts::Facts;
 use cudock_http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answers::Answers;
-use super::request::{Candidate, PreflightRequest, group_and_name};
+use super::request::{Candidate, PreflightRequest};
 use crate::call::{Body, Call, Plane};
-use crate::spec::Target;
+use crate::services::backend::backend;
 
 /// From this many regions on, one large answer about all regions is asked for in place of one for each.
-const MANY_REGIONS: usize = 5;
-
-/// Rows of a page of Resource Graph, at most.
-const GRAPH_PAGE: u32 = 1000;
+pub(crate) const MANY_REGIONS: usize = 5;
 
 /// A call, and what it is about.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,12 +66,7 @@ impl Topic {
 
 /// All queries about a request. They do not depend on each other.
 pub fn queries(request: &PreflightRequest, facts: &Facts) -> Vec<Query> {
-    let subscription = format!("/subscriptions/{}", percent::encode(&request.subscription));
-    let get = |topic: Topic, path: String| Query { topic, call: get(format!("{subscription}{path}")) };
-    let at = |provider: &str, region: &str, what: &str| {
-        format!("/providers/{provider}/locations/{}/{what}", percent::encode(region))
-    };
-
+    let get = |topic: Topic, path: String| request.query(topic, &path);
     let mut all = vec![
         get(Topic::Subscription, "?api-version=2022-12-01".to_owned()),
         get(Topic::Providers, "/providers?api-version=2021-04-01".to_owned()),
@@ -88,8 +80,10 @@ pub fn queries(request: &PreflightRequest, facts: &Facts) -> Vec<Query> {
         all.push(get(Topic::Locations, "/locations?api-version=2022-12-01".to_owned()));
     }
 
-    let needs_skus =
-        |one: &Candidate| one.has_vm_size() && (one.target == Target::Vm || family(one, facts).is_none());
+    let needs_skus = |one: &Candidate| {
+        let reads = backend(one.service).requirements().reads_vm_sizes;
+        one.has_vm_size() && (reads || family(one, facts).is_none())
+    };
     let skus = "/providers/Microsoft.Compute/skus?api-version=2021-07-01";
     match request.regions(needs_skus) {
         regions if regions.len() >= MANY_REGIONS => all.push(get(Topic::Skus(None), skus.to_owned())),
@@ -98,59 +92,26 @@ pub fn queries(request: &PreflightRequest, facts: &Facts) -> Vec<Query> {
             get(Topic::Skus(Some(region.to_owned())), format!("{skus}&$filter={filter}"))
         })),
     }
-    match request.regions(|one| one.target == Target::Vm) {
-        regions if regions.len() >= MANY_REGIONS => {
-            all.push(Query { topic: Topic::VmQuotas, call: quota_graph(request, facts, &regions) });
-        }
-        regions => all.extend(regions.into_iter().map(|region| {
-            let path = at("Microsoft.Compute", region, "usages?api-version=2024-07-01");
-            get(Topic::VmUsages(region.to_owned()), path)
-        })),
-    }
-
-    if request.uses(Target::Batch) {
-        all.push(get(
-            Topic::BatchAccounts,
-            "/providers/Microsoft.Batch/batchAccounts?api-version=2024-07-01".to_owned(),
-        ));
-    }
-    let has_account = request.existing.batch_account.is_some();
-    all.extend(request.regions(|one| one.target == Target::Batch).into_iter().map(|region| {
-        let (topic, what) = if has_account {
-            (Topic::BatchSizes(region.to_owned()), "virtualMachineSkus?api-version=2024-07-01")
-        } else {
-            (Topic::BatchQuotas(region.to_owned()), "quotas?api-version=2024-07-01")
-        };
-        get(topic, at("Microsoft.Batch", region, what))
-    }));
-    all.extend(request.regions(|one| one.target == Target::Ml).into_iter().map(|region| {
-        let path = at("Microsoft.MachineLearningServices", region, "usages?api-version=2024-10-01");
-        get(Topic::MlUsages(region.to_owned()), path)
-    }));
-    for region in request.regions(|one| one.target == Target::ContainerApps) {
-        let profiles = "availableManagedEnvironmentsWorkloadProfileTypes?api-version=2025-07-01";
-        all.push(get(Topic::AppProfiles(region.to_owned()), at("Microsoft.App", region, profiles)));
-        let usages = at("Microsoft.App", region, "usages?api-version=2025-07-01");
-        all.push(get(Topic::AppUsages(region.to_owned()), usages));
-    }
-    let environment = request.existing.container_apps_environment.as_deref().and_then(group_and_name);
-    if let Some((group, name)) = environment.filter(|_| request.uses(Target::ContainerApps)) {
-        let (group, name) = (percent::encode(group), percent::encode(name));
-        let path = format!(
-            "/resourceGroups/{group}/providers/Microsoft.App/managedEnvironments/{name}/usages?api-version=2025-07-01"
-        );
-        all.push(get(Topic::EnvironmentUsages, path));
-    }
-    all.extend(request.regions(|one| one.target == Target::Aci).into_iter().map(|region| {
-        let path = at("Microsoft.ContainerInstance", region, "usages?api-version=2023-05-01");
-        get(Topic::AciUsages(region.to_owned()), path)
-    }));
+    all.extend(request.backends().flat_map(|backend| backend.queries(request, facts)));
     if let Some(identity) = request.pull_identity.as_deref().filter(|id| id.starts_with('/')) {
         let path: Vec<String> = identity.split('/').map(percent::encode).collect();
         let call = self::get(format!("{}?api-version=2023-01-31", path.join("/")));
         all.push(Query { topic: Topic::PullIdentity, call });
     }
     all
+}
+
+impl PreflightRequest {
+    /// A query about the subscription.
+    pub(crate) fn query(&self, topic: Topic, path: &str) -> Query {
+        let subscription = percent::encode(&self.subscription);
+        Query { topic, call: get(format!("/subscriptions/{subscription}{path}")) }
+    }
+
+    /// A query about a region.
+    pub(crate) fn regional_query(&self, topic: Topic, provider: &str, region: &str, what: &str) -> Query {
+        self.query(topic, &format!("/providers/{provider}/locations/{}/{what}", percent::encode(region)))
+    }
 }
 
 /// Queries that the first answers lead to.
@@ -169,50 +130,13 @@ pub(super) fn follow_ups(request: &PreflightRequest, answers: &Answers) -> Vec<Q
 }
 
 /// The quota family of a candidate's size, as the tables spell it.
-pub(super) fn family<'a>(candidate: &Candidate, facts: &'a Facts) -> Option<&'a str> {
+pub(crate) fn family<'a>(candidate: &Candidate, facts: &'a Facts) -> Option<&'a str> {
     let size = facts.sizes().find(candidate.size.as_deref()?).one()?;
     size.quota_family.as_deref().filter(|_| size.vcpu.is_some())
 }
 
 fn get(path: String) -> Call {
     Call { method: Method::GET, plane: Plane::ResourceManager, path, body: None }
-}
-
-/// The usage of virtual machine cores in some regions, by one query of Resource Graph.
-fn quota_graph(request: &PreflightRequest, facts: &Facts, regions: &[&str]) -> Call {
-    let on_vm = || request.candidates.iter().filter(|one| one.target == Target::Vm);
-    let mut names: Vec<&str> =
-        on_vm().filter_map(|one| family(one, facts)).chain(["cores", "lowPriorityCores"]).collect();
-    names.sort_unstable();
-    names.dedup();
-    // A size that the tables do not have may be of any family.
-    let are_known = on_vm().all(|one| one.size.is_none() || family(one, facts).is_some());
-    let of_families = if are_known { format!(" | where n in~ ({})", quoted(&names)) } else { String::new() };
-    let query = format!(
-        "QuotaResources | where type =~ 'microsoft.compute/locations/usages' | where location in~ ({}) \
-         | mv-expand j = properties.value limit 400 | extend n = tostring(j.name.value){of_families} \
-         | project location, n, used = j.currentValue, max = j['limit']",
-        quoted(regions)
-    );
-    let body = json!({
-        "subscriptions": [request.subscription],
-        "query": query,
-        "options": {"resultFormat": "objectArray", "$top": GRAPH_PAGE},
-    });
-    Call {
-        method: Method::POST,
-        plane: Plane::ResourceManager,
-        path: "/providers/Microsoft.ResourceGraph/resources?api-version=2022-10-01".to_owned(),
-        body: Some(Body::new(body)),
-    }
-}
-
-/// Names as a list of a query. Characters that no name has are left out, so that none ends the text.
-fn quoted(names: &[&str]) -> String {
-    let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '-');
-    let names: Vec<String> =
-        names.iter().map(|name| format!("'{}'", name.chars().filter(is_plain).collect::<String>())).collect();
-    names.join(", ")
 }
 
 /// The call for the next page of an answer, if there is one.
@@ -231,6 +155,8 @@ pub(super) fn next_page(call: &Call, answer: &Value) -> Option<Call> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -259,13 +185,5 @@ mod tests {
             Call { method: Method::POST, plane: Plane::ResourceManager, path: "/g".into(), body: Some(body) };
         let next = next_page(&call, &json!({"data": [], "$skipToken": "t"})).unwrap();
         assert_eq!(next.body.unwrap().redacted()["options"], json!({"$top": 1000, "$skipToken": "t"}));
-    }
-
-    #[test]
-    fn names_cannot_end_the_text_of_a_query() {
-        assert_eq!(
-            quoted(&["Standard NCASv3_T4 Family", "x') | union y"]),
-            "'Standard NCASv3_T4 Family', 'x  union y'"
-        );
     }
 }

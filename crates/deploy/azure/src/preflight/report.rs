@@ -2,11 +2,9 @@
 
 use cudock_base::Usd;
 use cudock_facts::finding::{Finding, Severity};
+use cudock_facts::services::AzureService;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use super::request::service_of;
-use crate::spec::Target;
 
 /// Whether a deployment will succeed, as far as can be known before it costs money.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -20,7 +18,7 @@ pub struct PreflightReport {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CandidateReport {
     #[schemars(with = "String")]
-    pub target: Target,
+    pub service: AzureService,
     pub size: Option<String>,
     pub region: String,
     pub is_spot: bool,
@@ -110,16 +108,16 @@ impl Question {
 }
 
 impl PreflightRow {
-    pub(super) fn new(question: Question, verdict: PreflightVerdict, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(question: Question, verdict: PreflightVerdict, detail: impl Into<String>) -> Self {
         Self { question, verdict, detail: detail.into(), finding: None }
     }
 
-    pub(super) fn ok(question: Question, detail: impl Into<String>) -> Self {
+    pub(crate) fn ok(question: Question, detail: impl Into<String>) -> Self {
         Self::new(question, PreflightVerdict::Ok, detail)
     }
 
     /// Adds what is wrong. Its severity is that of the verdict.
-    pub(super) fn because(
+    pub(crate) fn because(
         mut self,
         code: &'static str,
         message: impl Into<String>,
@@ -139,7 +137,7 @@ impl CandidateReport {
     /// The placement in words: `vm Standard_NC24ads_A100_v4 westeurope spot`.
     pub fn name(&self) -> String {
         let spot = self.is_spot.then_some("spot");
-        let parts = [Some(service_of(self.target)), self.size.as_deref(), Some(self.region.as_str()), spot];
+        let parts = [Some(self.service.id()), self.size.as_deref(), Some(self.region.as_str()), spot];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 

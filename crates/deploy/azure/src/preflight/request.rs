@@ -2,10 +2,12 @@
 
 use cudock_base::{Date, Usd};
 use cudock_facts::finding::Finding;
+use cudock_facts::services::AzureService;
 
 use super::registry::PullResult;
 use super::report::PreflightVerdict;
-use crate::spec::{DeploymentSpec, ExistingResources, RegistryAccess, Target, WorkKind};
+use crate::services::backend::{Backend, backend};
+use crate::spec::{DeploymentSpec, ExistingResources, RegistryAccess, WorkKind};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreflightRequest {
@@ -27,7 +29,7 @@ pub struct PreflightRequest {
 /// A placement that may be tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    pub target: Target,
+    pub service: AzureService,
     /// The size or workload profile; none for CPU work on services that need none.
     pub size: Option<String>,
     pub region: String,
@@ -61,7 +63,7 @@ impl Candidate {
     /// The placement that a specification names.
     pub fn of(spec: &DeploymentSpec) -> Self {
         Self {
-            target: spec.target,
+            service: spec.service,
             size: spec.size.clone(),
             region: spec.region.clone(),
             zone: None,
@@ -76,7 +78,7 @@ impl Candidate {
 
     /// Whether it runs on a size of virtual machines.
     pub(super) fn has_vm_size(&self) -> bool {
-        self.size.is_some() && matches!(self.target, Target::Vm | Target::Batch | Target::Ml)
+        self.size.is_some() && backend(self.service).requirements().has_vm_sizes
     }
 }
 
@@ -99,8 +101,19 @@ impl PreflightRequest {
         }
     }
 
-    pub(super) fn uses(&self, target: Target) -> bool {
-        self.candidates.iter().any(|candidate| candidate.target == target)
+    /// The services of the candidates, each once.
+    pub(crate) fn services(&self) -> impl Iterator<Item = AzureService> {
+        let is_used = |service: &AzureService| self.candidates.iter().any(|one| one.service == *service);
+        AzureService::ALL.into_iter().filter(is_used)
+    }
+
+    pub(crate) fn backends(&self) -> impl Iterator<Item = &'static dyn Backend> {
+        self.services().map(backend)
+    }
+
+    /// The regions of the candidates on a service, without repetition.
+    pub(crate) fn regions_of(&self, service: AzureService) -> Vec<&str> {
+        self.regions(|one| one.service == service)
     }
 
     /// The regions of the candidates that a condition holds for, without repetition.
@@ -113,18 +126,7 @@ impl PreflightRequest {
     }
 }
 
-/// What the fact tables call a service.
-pub(super) const fn service_of(target: Target) -> &'static str {
-    match target {
-        Target::Vm => "vm",
-        Target::Batch => "batch",
-        Target::Ml => "ml",
-        Target::ContainerApps => "container-apps",
-        Target::Aci => "aci",
-    }
-}
-
 /// The parts of `GROUP/NAME`.
-pub(super) fn group_and_name(resource: &str) -> Option<(&str, &str)> {
+pub(crate) fn group_and_name(resource: &str) -> Option<(&str, &str)> {
     resource.split_once('/').filter(|(group, name)| !group.is_empty() && !name.is_empty())
 }

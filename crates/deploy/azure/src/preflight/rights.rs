@@ -1,9 +1,10 @@
 //! What the signed-in account may do.
 
+use cudock_facts::services::AzureService;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::spec::Target;
+use crate::services::backend::backend;
 
 /// The right to let something else delete the deployment.
 pub(super) const ASSIGN_ROLES: &str = "Microsoft.Authorization/roleAssignments/write";
@@ -37,34 +38,14 @@ impl Rights {
 }
 
 /// What a deployment does, besides assigning roles.
-pub(super) fn actions_of(target: Target) -> Vec<&'static str> {
+pub(super) fn actions_of(service: AzureService) -> Vec<&'static str> {
     let common = [
         "Microsoft.Resources/subscriptions/resourceGroups/write",
         "Microsoft.Resources/subscriptions/resourceGroups/delete",
         "Microsoft.Resources/deployments/write",
         "Microsoft.Logic/workflows/write",
     ];
-    let own: &[&str] = match target {
-        Target::Vm => &[
-            "Microsoft.Compute/virtualMachines/write",
-            "Microsoft.Compute/virtualMachines/extensions/write",
-            "Microsoft.Network/virtualNetworks/write",
-            "Microsoft.Network/networkInterfaces/write",
-        ],
-        Target::Batch => &["Microsoft.Batch/batchAccounts/write", "Microsoft.Batch/batchAccounts/read"],
-        Target::Ml => &[
-            "Microsoft.MachineLearningServices/workspaces/jobs/write",
-            "Microsoft.MachineLearningServices/workspaces/onlineEndpoints/write",
-            "Microsoft.MachineLearningServices/workspaces/onlineEndpoints/delete",
-        ],
-        Target::ContainerApps => &[
-            "Microsoft.App/managedEnvironments/write",
-            "Microsoft.App/containerApps/write",
-            "Microsoft.App/jobs/write",
-        ],
-        Target::Aci => &["Microsoft.ContainerInstance/containerGroups/write"],
-    };
-    common.iter().chain(own).copied().collect()
+    common.iter().chain(backend(service).requirements().actions).copied().collect()
 }
 
 /// Whether an action matches a pattern, in which `*` stands for any text. Case does not matter. Each part of the pattern

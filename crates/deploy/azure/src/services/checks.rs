@@ -1,24 +1,17 @@
 //! What is wrong with a workload whatever the service, and the facts about its machine.
 
-use std::sync::LazyLock;
-
 use cudock_facts::Facts;
 use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Lifecycle, SizeDriver};
 
 use crate::run_names::is_run_id;
+use crate::services::backend::{Keeping, backend};
 use crate::services::error::TranslationError;
 use crate::services::names::is_name;
-use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, Target, WorkKind};
+use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 /// Azure's limit for the value of a tag.
 const LONGEST_TAG: usize = 256;
-
-/// The embedded tables, parsed once.
-pub(crate) fn facts() -> &'static Facts {
-    static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
-    &FACTS
-}
 
 /// A virtual machine size.
 #[derive(Debug, Clone)]
@@ -50,17 +43,13 @@ pub(super) fn checkpoints(spec: &DeploymentSpec) -> Result<(), TranslationError>
             "`{directory}` is not the path of a directory, such as /checkpoints"
         )));
     }
-    let is_serve = matches!(spec.work, WorkKind::Serve { .. });
-    let reason = match spec.target {
-        Target::ContainerApps | Target::Aci => "this service keeps no directory",
-        Target::Ml if is_serve => "an online endpoint is not evicted",
-        Target::Batch if spec.existing.pool.is_some() => "a pool that exists has mounts of its own",
-        Target::Batch if spec.command.is_empty() => "the program has to be named after `--`",
-        Target::Vm | Target::Batch if checkpoints.storage.is_none() => {
+    let reason = match backend(spec.service).keeps_directory(spec) {
+        Ok(Keeping::InStorage) if checkpoints.storage.is_none() => {
             return Err(TranslationError::new("checkpoints need a place in blob storage")
                 .hint("set CUDOCK_CHECKPOINTS to the URL of a blob container with its signature"));
         }
-        Target::Vm | Target::Batch | Target::Ml => return Ok(()),
+        Ok(_) => return Ok(()),
+        Err(reason) => reason,
     };
     Err(TranslationError::new(format!("--checkpoints cannot be kept here: {reason}")))
 }
@@ -68,7 +57,7 @@ pub(super) fn checkpoints(spec: &DeploymentSpec) -> Result<(), TranslationError>
 /// Where outputs can be kept.
 pub(super) fn outputs(spec: &DeploymentSpec) -> Result<(), TranslationError> {
     let Some(outputs) = &spec.outputs else { return Ok(()) };
-    if spec.target != Target::Batch {
+    if !backend(spec.service).uploads_outputs() {
         return Err(TranslationError::new("--outputs is for batch: other services upload no files")
             .hint("--checkpoints DIR keeps a directory on vm and ml"));
     }
@@ -185,12 +174,12 @@ impl SpecVariable {
 }
 
 /// The virtual machine size of a workload, if it exists, is on sale and fits.
-pub(super) fn machine(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+pub(super) fn machine(facts: &Facts, spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
     let Some(name) = spec.size.as_deref() else {
         return Err(TranslationError::new("this service needs a virtual machine size")
             .hint("name one, such as Standard_NC4as_T4_v3, or let `cudock plan` choose"));
     };
-    let row = match facts().sizes().find(name) {
+    let row = match facts.sizes().find(name) {
         NameMatch::One(row) => row,
         // The tables hold GPU sizes only.
         _ if spec.gpus == 0 && is_size(name) => {

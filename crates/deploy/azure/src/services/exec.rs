@@ -7,8 +7,6 @@ use crate::deployment::{DeploymentIdentity, Step};
 use crate::guid;
 use crate::services::TranslationError;
 use crate::services::read::{list, text};
-use crate::services::vm;
-use crate::spec::Target;
 
 /// The last line of what a script prints. Azure keeps the end of long output.
 const EXIT_CODE: &str = "cudock exit code ";
@@ -39,21 +37,16 @@ pub enum ExecMethod {
 impl DeploymentIdentity {
     /// How a command is run in the workload's container, where the service can do that.
     pub fn exec_method(&self, command: &[String]) -> Result<ExecMethod, TranslationError> {
-        let no_exec = |why: &str| {
-            let hint = "let the program print it, and read `cudock logs`";
-            Err(TranslationError::new(why.to_owned()).hint(hint))
-        };
-        match self.target {
-            Target::Vm => {
-                let line = shell_line(command);
-                let script = format!("docker exec cudock {line}\ncode=$?\necho\necho \"{EXIT_CODE}$code\"");
-                Ok(ExecMethod::Script(Box::new(Step::action("exec", vm::script_call(self.names(), &script)))))
-            }
-            Target::ContainerApps | Target::Aci => Ok(ExecMethod::Terminal),
-            Target::Batch => no_exec("Batch does not run commands in a task that runs"),
-            Target::Ml => no_exec("Machine Learning does not run commands in a job or endpoint"),
-        }
+        self.backend().exec_method(self, command).map_err(|reason| {
+            TranslationError::new(reason).hint("let the program print it, and read `cudock logs`")
+        })
     }
+}
+
+/// The script that runs a command in the container of a machine, for [`ExecOutput::read`].
+pub(super) fn script(command: &[String]) -> String {
+    let line = shell_line(command);
+    format!("docker exec cudock {line}\ncode=$?\necho\necho \"{EXIT_CODE}$code\"")
 }
 
 /// A command as a shell reads it.

@@ -2,140 +2,148 @@
 //!
 //! Where they are and which host their own API has is theirs to tell. Both restrict a plan, and are never derived from it.
 
+use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
-use cudock_http::Method;
+use cudock_facts::services::AzureService;
 use serde_json::Value;
 
-use crate::call::{Call, Plane};
+use crate::call::Call;
 use crate::preflight::codes;
+use crate::services::TranslationError;
+use crate::services::backend::backend;
 use crate::services::names::{Existing, Names, is_name};
-use crate::services::read::{list, text};
+use crate::services::read::text;
 use crate::services::request::get;
-use crate::services::{TranslationError, batch, container_apps, facts, ml};
-use crate::spec::{ExistingDetails, ExistingResources, ProfileDetails, Target};
+use crate::spec::{ExistingDetails, ExistingResources, ProfileDetails};
 
 /// A kind of resource that may exist before a deployment.
-struct Kind {
+pub(crate) trait ExistingKind: Sync {
     /// In words: "Batch account".
-    noun: &'static str,
-    resource_type: &'static str,
-    version: &'static str,
+    fn noun(&self) -> &'static str;
+
+    fn resource_type(&self) -> &'static str;
+
+    fn version(&self) -> &'static str;
+
     /// The command that lists those that exist.
-    list: &'static str,
+    fn list(&self) -> &'static str;
+
+    /// Its name, if the user names one.
+    fn name<'e>(&self, existing: &'e ExistingResources) -> Option<&'e str>;
+
+    /// The pool or cluster in it, if the user names one.
+    fn nodes<'e>(&self, _existing: &'e ExistingResources) -> Option<&'e str> {
+        None
+    }
+
+    /// What [`Self::nodes`] is called, and the command that lists those that exist in `GROUP/NAME`.
+    fn nodes_list(&self, _group: &str, _name: &str, _details: &ExistingDetails) -> (&'static str, String) {
+        ("machines", String::new())
+    }
+
+    /// The request for the pool or cluster.
+    fn nodes_call(&self, scope: &ExistingScope<'_>, nodes: &str) -> Call {
+        get(&format!("{}/computes/{nodes}", scope.id), self.version())
+    }
+
+    /// The host of its own API, as it tells it.
+    fn endpoint(&self, _response: &Value) -> Option<String> {
+        None
+    }
+
+    /// Its profiles, where machines are called so.
+    fn profiles(&self, _response: &Value) -> Option<Vec<ProfileDetails>> {
+        None
+    }
 }
 
-const ACCOUNT: Kind = Kind {
-    noun: "Batch account",
-    resource_type: batch::ACCOUNTS,
-    version: batch::ACCOUNT_VERSION,
-    list: "az batch account list --output table",
-};
-const WORKSPACE: Kind = Kind {
-    noun: "Machine Learning workspace",
-    resource_type: ml::WORKSPACES,
-    version: ml::VERSION,
-    list: "az ml workspace list --output table, or create one: az ml workspace create",
-};
-const ENVIRONMENT: Kind = Kind {
-    noun: "Container Apps environment",
-    resource_type: container_apps::ENVIRONMENTS,
-    version: container_apps::VERSION,
-    list: "az containerapp env list --output table",
-};
+/// A resource that exists, and what was read of it.
+pub(crate) struct ExistingScope<'e> {
+    pub(crate) id: String,
+    pub(crate) name: &'e str,
+    pub(crate) details: &'e ExistingDetails,
+}
 
 impl ExistingResources {
     /// The account, workspace or environment that a deployment to a service uses, and its name.
-    fn of(&self, target: Target) -> Option<(&'static Kind, &str)> {
-        let (kind, name) = match target {
-            Target::Batch => (&ACCOUNT, &self.batch_account),
-            Target::Ml => (&WORKSPACE, &self.workspace),
-            Target::ContainerApps => (&ENVIRONMENT, &self.container_apps_environment),
-            Target::Vm | Target::Aci => return None,
-        };
-        name.as_deref().map(|name| (kind, name))
+    fn of(&self, service: AzureService) -> Option<(&'static dyn ExistingKind, &str)> {
+        let kind = backend(service).existing_kind()?;
+        kind.name(self).map(|name| (kind, name))
     }
 
     /// The same in words: "the Batch account `shared/gpubatch`".
-    pub fn description(&self, target: Target) -> Option<String> {
-        self.of(target).map(|(kind, name)| format!("the {} `{name}`", kind.noun))
+    pub fn description(&self, service: AzureService) -> Option<String> {
+        self.of(service).map(|(kind, name)| format!("the {} `{name}`", kind.noun()))
+    }
+
+    /// Whether machines of it exist, so that a size is not chosen among all.
+    pub fn has_nodes(&self, service: AzureService) -> bool {
+        self.of(service).is_some_and(|(kind, _)| kind.nodes(self).is_some()) && self.details.sizes.is_some()
     }
 
     /// The request for it; none if the service uses none.
-    pub fn call(&self, target: Target, subscription: &str) -> Result<Option<Call>, TranslationError> {
-        let Some((kind, name)) = self.of(target) else { return Ok(None) };
-        let existing = Existing::required(name, format!("a {}", kind.noun))?;
+    pub fn call(&self, service: AzureService, subscription: &str) -> Result<Option<Call>, TranslationError> {
+        let Some((kind, name)) = self.of(service) else { return Ok(None) };
+        let existing = Existing::required(name, format!("a {}", kind.noun()))?;
         let names = Names { subscription, run_id: "" };
-        Ok(Some(get(&names.existing(existing, kind.resource_type), kind.version)))
+        Ok(Some(get(&names.existing(existing, kind.resource_type()), kind.version())))
     }
 
-    /// Takes its answer; none if it does not exist.
-    pub fn read(&mut self, target: Target, answer: Option<&Value>) {
-        let Some((kind, name)) = self.of(target) else { return };
-        let Some(answer) = answer else {
-            let message = format!("the subscription has no {} `{name}`", kind.noun);
-            self.details.missing = Some(missing(message, kind.list));
+    /// Takes its response; none if it does not exist.
+    pub fn read(&mut self, facts: &Facts, service: AzureService, response: Option<&Value>) {
+        self.read_resource(service, response);
+        self.details.sizes = self.details.profiles.as_deref().map(|profiles| gpu_profiles(facts, profiles));
+    }
+
+    /// The same, without the sizes of its machines.
+    pub fn read_resource(&mut self, service: AzureService, response: Option<&Value>) {
+        let Some((kind, name)) = self.of(service) else { return };
+        let Some(response) = response else {
+            let message = format!("the subscription has no {} `{name}`", kind.noun());
+            self.details.missing = Some(missing(message, kind.list()));
             return;
         };
-        let profiles = match target {
-            Target::ContainerApps => Some(profiles(answer)),
-            _ => None,
-        };
         self.details = ExistingDetails {
-            region: text(answer, "/location").map(bare_region),
-            endpoint: endpoint(target, answer),
-            sizes: profiles.as_deref().map(gpu_profiles),
-            profiles,
+            region: text(response, "/location").map(bare_region),
+            endpoint: kind.endpoint(response),
+            profiles: kind.profiles(response),
+            sizes: None,
             missing: None,
         };
     }
 
     /// The request for the pool or cluster in it, whose machines exist; none if there is none.
-    pub fn nodes_call(&self, target: Target, subscription: &str) -> Result<Option<Call>, TranslationError> {
-        let nodes = match target {
-            Target::Batch => &self.pool,
-            Target::Ml => &self.cluster,
-            Target::Vm | Target::ContainerApps | Target::Aci => &None,
-        };
-        let (Some(nodes), Some((kind, name))) = (nodes, self.of(target)) else { return Ok(None) };
+    pub fn nodes_call(
+        &self,
+        service: AzureService,
+        subscription: &str,
+    ) -> Result<Option<Call>, TranslationError> {
+        let Some((kind, name)) = self.of(service) else { return Ok(None) };
+        let Some(nodes) = kind.nodes(self) else { return Ok(None) };
         if !is_name(nodes) {
             return Err(TranslationError::new(format!("`{nodes}` is not the name of a pool or cluster")));
         }
-        let existing = Existing::required(name, format!("a {}", kind.noun))?;
-        if target == Target::Ml {
-            let names = Names { subscription, run_id: "" };
-            let workspace = names.existing(existing, kind.resource_type);
-            return Ok(Some(get(&format!("{workspace}/computes/{nodes}"), kind.version)));
-        }
-        let plane = Plane::Batch {
-            account: existing.name.to_owned(),
-            region: self.details.region.clone().unwrap_or_default(),
-            endpoint: self.details.endpoint.clone(),
-        };
-        let path = format!("/pools/{nodes}?api-version={}", batch::VERSION);
-        Ok(Some(Call { method: Method::GET, plane, path, body: None }))
+        let existing = Existing::required(name, format!("a {}", kind.noun()))?;
+        let id = Names { subscription, run_id: "" }.existing(existing, kind.resource_type());
+        let scope = ExistingScope { id, name: existing.name, details: &self.details };
+        Ok(Some(kind.nodes_call(&scope, nodes)))
     }
 
-    /// Takes its answer; none if it does not exist.
-    pub fn read_nodes(&mut self, target: Target, answer: Option<&Value>) {
-        let Some((kind, name)) = self.of(target) else { return };
-        let Some(answer) = answer else {
+    /// Takes its response; none if it does not exist.
+    pub fn read_nodes(&mut self, facts: &Facts, service: AzureService, response: Option<&Value>) {
+        let Some((kind, name)) = self.of(service) else { return };
+        let Some(response) = response else {
             let (group, own) = name.split_once('/').unwrap_or_default();
-            let (what, nodes, list) = if target == Target::Ml {
-                ("cluster", &self.cluster, format!("az ml compute list -g {group} -w {own} --output table"))
-            } else {
-                let host = self.details.endpoint.as_deref().unwrap_or("HOST");
-                let list = format!("az batch pool list --account-name {own} --account-endpoint {host}");
-                ("pool", &self.pool, list)
-            };
-            let nodes = nodes.as_deref().unwrap_or_default();
-            let message = format!("the {} `{name}` has no {what} `{nodes}`", kind.noun);
+            let (what, list) = kind.nodes_list(group, own, &self.details);
+            let nodes = kind.nodes(self).unwrap_or_default();
+            let message = format!("the {} `{name}` has no {what} `{nodes}`", kind.noun());
             self.details.missing = Some(missing(message, &list));
             return;
         };
-        let size = text(answer, "/vmSize").or_else(|| text(answer, "/properties/properties/vmSize"));
-        self.details.sizes = size.map(|size| vec![known_size(size)]);
+        let size = text(response, "/vmSize").or_else(|| text(response, "/properties/properties/vmSize"));
+        self.details.sizes = size.map(|size| vec![known_size(facts, size)]);
         // A cluster may be in another region than its workspace.
-        let region = text(answer, "/properties/computeLocation").map(bare_region);
+        let region = text(response, "/properties/computeLocation").map(bare_region);
         self.details.region = region.or(self.details.region.take());
     }
 }
@@ -144,42 +152,19 @@ fn missing(message: String, fix: &str) -> Finding {
     Finding::new(codes::RESOURCE_NOT_FOUND, Severity::Error, message, fix)
 }
 
-/// The host of a resource's own API, as the resource tells it.
-fn endpoint(target: Target, answer: &Value) -> Option<String> {
-    match target {
-        Target::Batch => text(answer, "/properties/accountEndpoint").map(str::to_owned),
-        // Where services are discovered is where the run history is, too.
-        Target::Ml => {
-            let (_, rest) = text(answer, "/properties/discoveryUrl")?.split_once("://")?;
-            rest.split('/').next().map(str::to_owned)
-        }
-        Target::Vm | Target::ContainerApps | Target::Aci => None,
-    }
-}
-
 /// A region as the tables write it: `West Europe` is `westeurope`.
 pub fn bare_region(name: &str) -> String {
     name.chars().filter(|letter| !letter.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
 
 /// A size as the tables write it: services answer in any case.
-fn known_size(size: &str) -> String {
-    facts().sizes().find(size).one().map_or_else(|| size.to_owned(), |row| row.name.clone())
-}
-
-fn profiles(environment: &Value) -> Vec<ProfileDetails> {
-    let profile = |one: &Value| {
-        Some(ProfileDetails {
-            name: text(one, "/name")?.to_owned(),
-            kind: text(one, "/workloadProfileType")?.to_owned(),
-        })
-    };
-    list(environment, "/properties/workloadProfiles").iter().filter_map(profile).collect()
+fn known_size(facts: &Facts, size: &str) -> String {
+    facts.sizes().find(size).one().map_or_else(|| size.to_owned(), |row| row.name.clone())
 }
 
 /// The types of profiles with GPUs, which are sizes for a plan.
-fn gpu_profiles(profiles: &[ProfileDetails]) -> Vec<String> {
-    let known = &facts().services().profile;
+fn gpu_profiles(facts: &Facts, profiles: &[ProfileDetails]) -> Vec<String> {
+    let known = &facts.services().profile;
     let found = profiles
         .iter()
         .filter_map(|profile| known.iter().find(|row| row.name.eq_ignore_ascii_case(&profile.kind)));
@@ -207,48 +192,48 @@ mod tests {
     fn region_and_host_are_those_of_the_answer() {
         let cases = [
             (
-                Target::Batch,
+                AzureService::Batch,
                 json!({"location": "West Europe", "properties": {"accountEndpoint": "batch.westeurope.batch.azure.com"}}),
                 Some("batch.westeurope.batch.azure.com"),
             ),
             (
-                Target::Ml,
+                AzureService::Ml,
                 json!({"location": "westeurope", "properties": {"discoveryUrl": "https://westeurope.api.azureml.ms/discovery"}}),
                 Some("westeurope.api.azureml.ms"),
             ),
-            (Target::ContainerApps, json!({"location": "WestEurope", "properties": {}}), None),
+            (AzureService::ContainerApps, json!({"location": "WestEurope", "properties": {}}), None),
         ];
-        for (target, answer, endpoint) in cases {
+        for (service, answer, endpoint) in cases {
             let mut resources = resources();
             assert!(
                 resources
-                    .call(target, "s")
+                    .call(service, "s")
                     .unwrap()
                     .unwrap()
                     .path
                     .starts_with("/subscriptions/s/resourceGroups/team/")
             );
-            resources.read(target, Some(&answer));
-            assert_eq!(resources.details.region.as_deref(), Some("westeurope"), "{target:?}");
-            assert_eq!(resources.details.endpoint.as_deref(), endpoint, "{target:?}");
+            resources.read(&Facts::embedded(), service, Some(&answer));
+            assert_eq!(resources.details.region.as_deref(), Some("westeurope"), "{service:?}");
+            assert_eq!(resources.details.endpoint.as_deref(), endpoint, "{service:?}");
         }
-        assert_eq!(resources().call(Target::Vm, "s"), Ok(None));
+        assert_eq!(resources().call(AzureService::Vm, "s"), Ok(None));
     }
 
     #[test]
     fn machines_that_exist_are_the_sizes_of_a_plan() {
         let cases = [
-            (Target::Batch, json!({"vmSize": "standard_nc4as_t4_v3"}), "Standard_NC4as_T4_v3", None),
+            (AzureService::Batch, json!({"vmSize": "standard_nc4as_t4_v3"}), "Standard_NC4as_T4_v3", None),
             (
-                Target::Ml,
+                AzureService::Ml,
                 json!({"properties": {"computeLocation": "North Europe", "properties": {"vmSize": "STANDARD_D4S_V5"}}}),
                 "STANDARD_D4S_V5",
                 Some("northeurope"),
             ),
         ];
-        for (target, answer, size, region) in cases {
+        for (service, answer, size, region) in cases {
             let mut resources = resources();
-            resources.read_nodes(target, Some(&answer));
+            resources.read_nodes(&Facts::embedded(), service, Some(&answer));
             assert_eq!(resources.details.sizes, Some(vec![size.to_owned()]));
             assert_eq!(resources.details.region.as_deref(), region);
         }
@@ -259,24 +244,28 @@ mod tests {
             profile("mine", "consumption-gpu-nc8as-t4"),
             profile("d", "D4"),
         ];
-        resources.read(Target::ContainerApps, Some(&json!({"properties": {"workloadProfiles": profiles}})));
+        resources.read(
+            &Facts::embedded(),
+            AzureService::ContainerApps,
+            Some(&json!({"properties": {"workloadProfiles": profiles}})),
+        );
         assert_eq!(resources.details.sizes, Some(vec!["Consumption-GPU-NC8as-T4".to_owned()]));
     }
 
     #[test]
     fn what_does_not_exist_is_named_with_what_to_do() {
-        for (target, words) in [
-            (Target::Ml, "no Machine Learning workspace `team/lab`"),
-            (Target::Batch, "no Batch account `team/batch`"),
-            (Target::ContainerApps, "no Container Apps environment `team/apps`"),
+        for (service, words) in [
+            (AzureService::Ml, "no Machine Learning workspace `team/lab`"),
+            (AzureService::Batch, "no Batch account `team/batch`"),
+            (AzureService::ContainerApps, "no Container Apps environment `team/apps`"),
         ] {
             let mut resources = resources();
-            resources.read(target, None);
+            resources.read(&Facts::embedded(), service, None);
             let missing = resources.details.missing.unwrap();
             assert!(missing.message.contains(words) && missing.fix.starts_with("az "), "{missing:?}");
         }
         let mut resources = resources();
-        resources.read_nodes(Target::Batch, None);
+        resources.read_nodes(&Facts::embedded(), AzureService::Batch, None);
         assert!(resources.details.missing.unwrap().message.contains("`team/batch` has no pool `nodes`"));
     }
 }

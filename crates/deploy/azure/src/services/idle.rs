@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::services::backend::{IdleEnd, backend};
 use crate::services::error::TranslationError;
-use crate::spec::{DeploymentSpec, Target, WorkKind};
+use crate::spec::{DeploymentSpec, WorkKind};
 
 /// Nothing counts as idle for this long after the start: programs load data and models first.
 const WARM_UP: Duration = Duration::from_secs(600);
@@ -18,22 +19,22 @@ const THRESHOLD: u32 = 5;
 /// The workload with what watches it, or an error where nothing can.
 pub(super) fn watched(spec: &DeploymentSpec) -> Result<Cow<'_, DeploymentSpec>, TranslationError> {
     let Some(idle) = spec.idle else { return Ok(Cow::Borrowed(spec)) };
-    let reason = match (spec.target, &spec.work) {
-        // The service itself ends the last replica.
-        (Target::ContainerApps, WorkKind::Serve { .. }) => return Ok(Cow::Borrowed(spec)),
-        (Target::Aci, _) => "Container Instances have no GPUs",
-        (Target::Ml, WorkKind::Serve { .. }) => "an online endpoint cannot end by itself",
-        (_, WorkKind::MultiNode { .. }) => "nodes that work together are not watched",
-        _ if spec.gpus == 0 => "the workload uses no GPU",
-        (Target::Vm, _) if spec.existing.reaper_identity.is_some() => {
+    let reason = match backend(spec.service).idle_end(spec) {
+        Ok(IdleEnd::ByService) => return Ok(Cow::Borrowed(spec)),
+        Err(reason) => reason,
+        Ok(_) if matches!(spec.work, WorkKind::MultiNode { .. }) => {
+            "nodes that work together are not watched"
+        }
+        Ok(_) if spec.gpus == 0 => "the workload uses no GPU",
+        Ok(IdleEnd::ByReaper) if spec.existing.reaper_identity.is_some() => {
             "the machine needs a role to run the reaper, and with --reaper-identity none is assigned"
         }
-        (Target::Vm, _) => return Ok(Cow::Borrowed(spec)),
-        (Target::Batch | Target::Ml | Target::ContainerApps, _) if spec.command.is_empty() => {
+        Ok(IdleEnd::ByReaper) => return Ok(Cow::Borrowed(spec)),
+        Ok(IdleEnd::ByProgram) if spec.command.is_empty() => {
             return Err(TranslationError::new("--idle needs to know the program that it ends")
                 .hint("name the program and its arguments after `--`"));
         }
-        (Target::Batch | Target::Ml | Target::ContainerApps, _) => {
+        Ok(IdleEnd::ByProgram) => {
             let shell = ["/bin/sh".to_owned(), "-c".to_owned(), wrapper(idle), "cudock".to_owned()];
             let command = shell.into_iter().chain(spec.command.iter().cloned()).collect();
             return Ok(Cow::Owned(DeploymentSpec { command, ..spec.clone() }));

@@ -1,7 +1,9 @@
 //! The translation of a workload to each service, and the reading of their answers.
 
 mod aci;
+mod aks;
 mod amounts;
+pub(crate) mod backend;
 mod batch;
 mod checks;
 mod container_apps;
@@ -20,8 +22,8 @@ mod template;
 mod terminal;
 mod vm;
 
+pub use backend::Billing;
 pub use batch::{BatchTasks, open_job};
-pub(crate) use checks::facts;
 pub use error::TranslationError;
 pub use exec::{ExecMethod, ExecOutput, SHELL, TypedCommand, interactive_program};
 pub use existing::bare_region;
@@ -31,41 +33,38 @@ pub use reaper::{reaper_call, reaper_run_path};
 pub use terminal::{Terminal, TerminalOutput, TerminalProtocol, TerminalSize};
 
 use cudock_base::Secret;
+use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
+use cudock_facts::services::AzureService;
 use serde_json::Value;
 
 use crate::call::Call;
 use crate::deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
+use crate::services::backend::{Backend, backend};
 use crate::services::names::{Existing, Names};
 use crate::services::reaper::Outside;
 use crate::services::request::{body, delete, put};
 use crate::services::template::{AUTHORIZATION, RESOURCES};
-use crate::spec::{BlobContainer, DeploymentSpec, Target, WorkKind};
+use crate::spec::{BlobContainer, DeploymentSpec, WorkKind};
 use crate::status::Status;
 
 /// What a service makes of a workload.
 #[derive(Debug, Default)]
-struct Translation<'s> {
+pub(crate) struct Translation<'s> {
     /// After the groups and the reaper exist.
-    steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     outside: Outside<'s>,
     losses: Vec<Finding>,
 }
 
 /// All requests that create a workload, and those that delete it.
-pub fn deployment(spec: &DeploymentSpec) -> Result<Deployment, TranslationError> {
+pub fn deployment(facts: &Facts, spec: &DeploymentSpec) -> Result<Deployment, TranslationError> {
     checks::names(spec)?;
     checks::checkpoints(spec)?;
     checks::outputs(spec)?;
     let watched = idle::watched(spec)?;
     let spec = watched.as_ref();
-    let translation = match spec.target {
-        Target::Vm => vm::translate(spec)?,
-        Target::Batch => batch::translate(spec)?,
-        Target::Ml => ml::translate(spec)?,
-        Target::ContainerApps => container_apps::translate(spec)?,
-        Target::Aci => aci::translate(spec)?,
-    };
+    let translation = backend(spec.service).translate(facts, spec)?;
     let names = Names::of_spec(spec);
     let first = body(&reaper::deployment(spec, &translation.outside)?)?;
     let first = Step::new("reaper", Phase::Create, put(&names.record_id(), RESOURCES, first));
@@ -73,7 +72,7 @@ pub fn deployment(spec: &DeploymentSpec) -> Result<Deployment, TranslationError>
     Ok(Deployment {
         name: spec.name.clone(),
         run_id: spec.run_id.clone(),
-        target: spec.target,
+        service: spec.service,
         region: spec.region.clone(),
         steps: std::iter::once(first).chain(translation.steps).collect(),
         cleanup,
@@ -137,30 +136,32 @@ fn identity(spec: &DeploymentSpec) -> DeploymentIdentity {
     DeploymentIdentity {
         subscription: spec.subscription.clone(),
         run_id: spec.run_id.clone(),
-        target: spec.target,
+        service: spec.service,
         region: spec.region.clone(),
         work,
         is_spot: spec.is_spot,
-        workspace: spec.existing.workspace.clone().filter(|_| spec.target == Target::Ml),
-        batch_account: spec.existing.batch_account.clone().filter(|_| spec.target == Target::Batch),
-        pool: spec.existing.pool.clone().filter(|_| spec.target == Target::Batch),
+        workspace: spec.existing.workspace.clone().filter(|_| spec.service == AzureService::Ml),
+        batch_account: spec.existing.batch_account.clone().filter(|_| spec.service == AzureService::Batch),
+        pool: spec.existing.pool.clone().filter(|_| spec.service == AzureService::Batch),
         endpoint: spec.existing.details.endpoint.clone(),
-        node_idle: if spec.target == Target::Ml { ml::node_idle(spec) } else { None },
+        node_idle: backend(spec.service).node_idle(spec),
     }
 }
 
+/// Whether a service uploads files when a task ends.
+pub fn uploads_outputs(service: AzureService) -> bool {
+    backend(service).uploads_outputs()
+}
+
 impl DeploymentIdentity {
+    fn backend(&self) -> &'static dyn Backend {
+        backend(self.service)
+    }
+
     /// The requests whose responses tell the state.
     pub fn status_calls(&self) -> Vec<Call> {
-        let names = Names::of_identity(self);
-        let of_target = match self.target {
-            Target::Vm => vm::status_calls(names),
-            Target::Batch => batch::status_calls(self),
-            Target::Ml => ml::status_calls(self),
-            Target::ContainerApps => container_apps::status_calls(self),
-            Target::Aci => aci::status_calls(names),
-        };
-        std::iter::once(request::get(&names.group_id(), RESOURCES)).chain(of_target).collect()
+        let group = request::get(&self.names().group_id(), RESOURCES);
+        std::iter::once(group).chain(self.backend().status_calls(self)).collect()
     }
 
     /// Whether nothing of it is outside of its group, whose request is the first of [`Self::status_calls`].
@@ -168,77 +169,62 @@ impl DeploymentIdentity {
         self.workspace.is_none() && self.batch_account.is_none()
     }
 
-    /// More requests, whose paths are in the answers to the first ones. Their answers are appended for
+    /// More requests, whose paths are in the responses to the first ones. Their responses are appended for
     /// [`Self::status`], which knows less without them.
-    pub fn follow_up_calls(&self, answers: &[Option<Value>]) -> Vec<Call> {
-        let Some((_, answers)) = answers.split_first() else { return Vec::new() };
-        match self.target {
-            Target::Batch => batch::follow_up_calls(self, answers),
-            Target::ContainerApps => container_apps::follow_up_calls(self, answers),
-            Target::Vm | Target::Ml | Target::Aci => Vec::new(),
-        }
+    pub fn follow_up_calls(&self, responses: &[Option<Value>]) -> Vec<Call> {
+        let Some((_, responses)) = responses.split_first() else { return Vec::new() };
+        self.backend().follow_up_calls(self, responses)
     }
 
-    /// The state according to the answers to [`Self::status_calls`]: one for each, none for 404.
-    pub fn status(&self, answers: &[Option<Value>]) -> Status {
-        let (group, answers) = match answers.split_first() {
+    /// The state according to the responses to [`Self::status_calls`]: one for each, none for 404.
+    pub fn status(&self, responses: &[Option<Value>]) -> Status {
+        let (group, responses) = match responses.split_first() {
             Some((group, rest)) => (group.as_ref(), rest),
-            None => (None, answers),
+            None => (None, responses),
         };
-        let status = match self.target {
-            Target::Vm => vm::status(self, answers),
-            Target::Batch => batch::status(self, answers),
-            Target::Ml => ml::status(self, answers),
-            Target::ContainerApps => container_apps::status(self, answers),
-            Target::Aci => aci::status(self, answers),
-        };
-        read::with_group(status, group, answers)
+        read::with_group(self.backend().status(self, responses), group, responses)
     }
 
-    /// The request that ends the work without deleting it, where only what is left tells when that was.
+    /// The request that stops the work but keeps it, if the time of its end can be read only from what is left.
     pub fn ending_call(&self) -> Option<Call> {
-        self.batch_account.as_ref().filter(|_| self.target == Target::Batch).map(|_| batch::ending_call(self))
+        self.backend().ending_call(self)
+    }
+
+    /// Whether the end of a job may be seen before that of its last task.
+    pub fn ends_before_its_tasks(&self) -> bool {
+        self.backend().ends_before_its_tasks()
+    }
+
+    /// What begins and ends the bill, in Azure's activity log.
+    pub fn billing(&self) -> Billing {
+        self.backend().billing(self)
+    }
+
+    /// Whether the directory of `--checkpoints` is a blob container that nodes mount.
+    pub fn mounts_checkpoints(&self) -> bool {
+        self.backend().mounts_directory()
     }
 
     /// The requests whose responses hold the log, or tell where it is.
     pub fn log_calls(&self) -> Vec<Call> {
-        let names = Names::of_identity(self);
-        match self.target {
-            Target::Vm => vec![vm::log_call(names)],
-            Target::Batch => batch::log_calls(self),
-            Target::Ml => ml::log_calls(self),
-            Target::ContainerApps => container_apps::log_calls(self),
-            Target::Aci => aci::log_calls(self),
-        }
+        self.backend().log_calls(self)
     }
 
-    /// More requests, whose paths are in the answers to the first ones. Their answers are appended for
+    /// More requests, whose paths are in the responses to the first ones. Their responses are appended for
     /// [`Self::log_parts`] and [`Self::terminal`].
-    pub fn log_follow_up_calls(&self, answers: &[Option<Value>]) -> Vec<Call> {
-        match self.target {
-            Target::ContainerApps => container_apps::follow_up_calls(self, answers),
-            Target::Vm | Target::Batch | Target::Ml | Target::Aci => Vec::new(),
-        }
+    pub fn log_follow_up_calls(&self, responses: &[Option<Value>]) -> Vec<Call> {
+        self.backend().log_follow_up_calls(self, responses)
     }
 
-    /// Where the answers to [`Self::log_calls`] are kept when what answers them is gone, one for each; none for services
+    /// Where the responses to [`Self::log_calls`] are kept when what answers them is gone, one for each; none for services
     /// that keep their logs.
     pub fn kept_logs(&self, storage: &BlobContainer) -> Vec<Secret> {
-        match self.target {
-            Target::Batch => batch::kept_logs(self, storage),
-            Target::Vm | Target::Ml | Target::ContainerApps | Target::Aci => Vec::new(),
-        }
+        self.backend().kept_logs(self, storage)
     }
 
-    /// The log according to the answers to [`Self::log_calls`]: one for each, none for 404.
-    pub fn log_parts(&self, answers: &[Option<Value>]) -> Vec<LogPart> {
-        match self.target {
-            Target::Vm => vm::log_parts(answers),
-            Target::Batch => batch::log_parts(answers),
-            Target::Ml => ml::log_parts(self, answers),
-            Target::ContainerApps => container_apps::log_parts(answers),
-            Target::Aci => aci::log_parts(answers),
-        }
+    /// The log according to the responses to [`Self::log_calls`]: one for each, none for 404.
+    pub fn log_parts(&self, responses: &[Option<Value>]) -> Vec<LogPart> {
+        self.backend().log_parts(self, responses)
     }
 
     fn names(&self) -> Names<'_> {

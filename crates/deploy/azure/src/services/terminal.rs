@@ -1,16 +1,10 @@
 //! Terminals in a container over web sockets: where they are, and what their messages mean.
 
 use cudock_base::Secret;
-use cudock_base::text::percent;
-use cudock_http::Method;
 use serde_json::{Value, json};
 
-use crate::call::{Body, Call};
+use crate::call::Call;
 use crate::deployment::DeploymentIdentity;
-use crate::services::read::{answer, text};
-use crate::services::request::call;
-use crate::services::{aci, container_apps};
-use crate::spec::Target;
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,42 +90,13 @@ impl DeploymentIdentity {
     /// The requests that start a program with a terminal, or find out where one can be started. Services take the name of
     /// the program and no arguments.
     pub fn terminal_calls(&self, program: &str, size: TerminalSize) -> Vec<Call> {
-        match self.target {
-            Target::Aci => {
-                let size = json!({"rows": size.rows, "cols": size.columns});
-                let body = Body::new(json!({"command": program, "terminalSize": size}));
-                let path = format!("{}/exec", aci::first_container(self));
-                vec![call(Method::POST, &path, aci::VERSION, Some(body))]
-            }
-            Target::ContainerApps => container_apps::log_calls(self),
-            Target::Vm | Target::Batch | Target::Ml => Vec::new(),
-        }
+        self.backend().terminal_calls(self, program, size)
     }
 
     /// The terminal according to the answers to [`Self::terminal_calls`] and [`Self::log_follow_up_calls`]; none if the
     /// container does not run.
     pub fn terminal(&self, program: &str, answers: &[Option<Value>]) -> Option<Terminal> {
-        match self.target {
-            Target::Aci => {
-                let started = answer(answers, 0)?;
-                Some(Terminal {
-                    address: Secret::new(text(started, "/webSocketUri")?),
-                    token: None,
-                    password: Some(Secret::new(text(started, "/password")?)),
-                    protocol: TerminalProtocol::Plain,
-                })
-            }
-            Target::ContainerApps => {
-                let (address, token) = container_apps::exec_endpoint(answers)?;
-                Some(Terminal {
-                    address: Secret::new(format!("{address}?command={}", percent::encode(program))),
-                    token: Some(token),
-                    password: None,
-                    protocol: TerminalProtocol::Channels,
-                })
-            }
-            Target::Vm | Target::Batch | Target::Ml => None,
-        }
+        self.backend().terminal(program, answers)
     }
 }
 

@@ -5,7 +5,7 @@ use cudock_facts::finding::Finding;
 /// Resources that exist and are not deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExistingResources {
-    /// The Machine Learning workspace as `GROUP/NAME`; required for that target.
+    /// The Machine Learning workspace as `GROUP/NAME`; required for that service.
     pub workspace: Option<String>,
     /// A Batch account as `GROUP/NAME`; created if absent.
     pub batch_account: Option<String>,

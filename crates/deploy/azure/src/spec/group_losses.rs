@@ -1,19 +1,24 @@
 //! What a container group asks for and a deployment does not have.
 
+use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::tables::Lifecycle;
 use cudock_group::{Container, Group, NoteKind, PortProtocol, ProbeAction, Reading, VariableValue};
 
 use crate::codes;
-use crate::services::facts;
 use crate::spec::placed::{capacity, gpu};
 use crate::spec::source::{requested_capacity, requested_gpu};
 
 /// Everything that is lost, on machines of this size or profile.
-pub(super) fn losses(reading: &Reading, container: &Container, size: Option<&str>) -> Vec<Finding> {
+pub(super) fn losses(
+    facts: &Facts,
+    reading: &Reading,
+    container: &Container,
+    size: Option<&str>,
+) -> Vec<Finding> {
     let mut losses = only_in_azure(reading);
-    losses.extend(size.and_then(|size| other_gpu(container, size)));
-    losses.extend(size.and_then(|size| smaller_machine(container, size)));
+    losses.extend(size.and_then(|size| other_gpu(facts, container, size)));
+    losses.extend(size.and_then(|size| smaller_machine(facts, container, size)));
     losses.extend(mounts_and_variables(&reading.group, container));
     losses.extend(parts(&reading.group, container));
     losses
@@ -38,15 +43,15 @@ fn only_in_azure(reading: &Reading) -> Vec<Finding> {
 }
 
 /// Another GPU than the one that is asked for.
-fn other_gpu(container: &Container, size: &str) -> Option<Finding> {
-    let (asked, gpu) = (&requested_gpu(container)?.sku, gpu(size)?);
+fn other_gpu(facts: &Facts, container: &Container, size: &str) -> Option<Finding> {
+    let (asked, gpu) = (&requested_gpu(container)?.sku, gpu(facts, size)?);
     if gpu.split('-').any(|word| word.eq_ignore_ascii_case(asked)) {
         return None;
     }
     let has_asked = |row: &&cudock_facts::tables::Size| {
         row.lifecycle == Lifecycle::Available && row.gpu.as_ref().is_some_and(|gpu| gpu == asked)
     };
-    let fix = match facts().sizes().size.iter().find(has_asked) {
+    let fix = match facts.sizes().size.iter().find(has_asked) {
         Some(row) => format!("--size {} has the one that is asked for", row.name),
         None => format!("no size of Azure has a {asked} anymore: measure again before you rely on times"),
     };
@@ -54,8 +59,8 @@ fn other_gpu(container: &Container, size: &str) -> Option<Finding> {
 }
 
 /// Fewer processors or less memory than what is asked for.
-fn smaller_machine(container: &Container, size: &str) -> Option<Finding> {
-    let ((cpus, memory), (has_cpus, has_memory)) = (requested_capacity(container)?, capacity(size)?);
+fn smaller_machine(facts: &Facts, container: &Container, size: &str) -> Option<Finding> {
+    let ((cpus, memory), (has_cpus, has_memory)) = (requested_capacity(container)?, capacity(facts, size)?);
     if cpus <= has_cpus && memory <= has_memory {
         return None;
     }

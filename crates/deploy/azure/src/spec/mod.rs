@@ -7,27 +7,16 @@ mod outputs;
 mod placed;
 mod source;
 
+use cudock_facts::services::AzureService;
 use std::time::Duration;
 
 use cudock_base::{Secret, Timestamp, Usd};
-use serde::{Deserialize, Serialize};
 
 pub use checkpoints::{BlobContainer, Checkpoints};
 pub use existing::{ExistingDetails, ExistingResources, ProfileDetails};
 pub use outputs::Outputs;
 pub use placed::SpecPlacement;
 pub use source::SpecOptions;
-
-/// The services of Azure that run containers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Target {
-    Vm,
-    Batch,
-    Ml,
-    ContainerApps,
-    Aci,
-}
 
 /// Everything that the translation to a service reads. Names and times are chosen before, so that it is a pure function.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +27,7 @@ pub struct DeploymentSpec {
     pub run_id: String,
     pub subscription: String,
     pub region: String,
-    pub target: Target,
+    pub service: AzureService,
     /// The size or workload profile; none for CPU work on services that need none.
     pub size: Option<String>,
     pub gpus: u32,

@@ -1,15 +1,16 @@
 //! Where a workload runs, as the plan or the user chose it.
 
 use cudock_base::Usd;
-use cudock_plan::{Placement, Priority, ServiceKind};
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
+use cudock_plan::{Placement, Priority};
 
-use crate::services::{TranslationError, facts};
-use crate::spec::Target;
+use crate::services::TranslationError;
 
 /// A place for a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpecPlacement {
-    pub target: Target,
+    pub service: AzureService,
     pub region: String,
     /// The size or workload profile.
     pub size: Option<String>,
@@ -24,21 +25,15 @@ impl TryFrom<&Placement> for SpecPlacement {
     type Error = TranslationError;
 
     fn try_from(placement: &Placement) -> Result<Self, TranslationError> {
-        let target = match placement.service {
-            ServiceKind::Vm => Target::Vm,
-            ServiceKind::Batch => Target::Batch,
-            ServiceKind::MlServerless | ServiceKind::MlCluster | ServiceKind::MlEndpoint => Target::Ml,
-            ServiceKind::ContainerApps | ServiceKind::ContainerAppsDedicated => Target::ContainerApps,
-            ServiceKind::Aci => Target::Aci,
-            ServiceKind::Aks => {
-                return Err(TranslationError::new("cudock does not deploy to Kubernetes Service")
-                    .hint("choose another service with --on"));
-            }
-        };
+        let service = placement.service.service();
+        if !service.is_deployable() {
+            let message = format!("cudock does not deploy to {}", service.title());
+            return Err(TranslationError::new(message).hint("choose another service with --on"));
+        }
         Ok(Self {
-            target,
+            service,
             region: placement.region.clone(),
-            size: Some(placement.size.clone()).filter(|_| target != Target::Aci),
+            size: Some(placement.size.clone()).filter(|_| service != AzureService::Aci),
             gpus: placement.gpus_per_instance.div_ceil(1000),
             instances: placement.instances,
             is_spot: placement.priority == Priority::Spot,
@@ -48,20 +43,20 @@ impl TryFrom<&Placement> for SpecPlacement {
 }
 
 /// The GPU of a size or workload profile, if the tables have it.
-pub(super) fn gpu(size: &str) -> Option<&'static str> {
-    let profile = facts().services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size));
+pub(super) fn gpu<'f>(facts: &'f Facts, size: &str) -> Option<&'f str> {
+    let profile = facts.services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size));
     match profile {
         Some(profile) => Some(profile.gpu.as_str()),
-        None => facts().sizes().find(size).one()?.gpu.as_deref(),
+        None => facts.sizes().find(size).one()?.gpu.as_deref(),
     }
 }
 
 /// Processors and GiB of memory of a size or workload profile, if the tables have it.
-pub(super) fn capacity(size: &str) -> Option<(f64, f64)> {
-    let profile = facts().services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size));
+pub(super) fn capacity(facts: &Facts, size: &str) -> Option<(f64, f64)> {
+    let profile = facts.services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size));
     if let Some(profile) = profile {
         return Some((f64::from(profile.vcpu), f64::from(profile.memory_gib)));
     }
-    let row = facts().sizes().find(size).one()?;
+    let row = facts.sizes().find(size).one()?;
     Some((f64::from(row.vcpu?), row.ram_gib?))
 }

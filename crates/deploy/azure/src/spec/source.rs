@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cudock_base::Timestamp;
+use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
 use cudock_group::restart::RestartPolicy;
 use cudock_group::{Container, Group, Os, PortProtocol, ProbeAction, Reading, RequestedGpu, VariableValue};
@@ -51,6 +52,7 @@ pub struct SpecOptions {
 impl DeploymentSpec {
     /// The workload of a project in a place.
     pub fn from_manifest(
+        facts: &Facts,
         name: &str,
         manifest: &Manifest,
         placement: SpecPlacement,
@@ -95,13 +97,14 @@ impl DeploymentSpec {
             manifest.needs.cpu.map_or(DEFAULT_CAPACITY.0, f64::from),
             manifest.needs.memory.map_or(DEFAULT_CAPACITY.1, |memory| gib(memory.0)),
         );
-        let (cpus, memory_gib) = placement.size.as_deref().and_then(capacity).unwrap_or(wanted);
+        let (cpus, memory_gib) =
+            placement.size.as_deref().and_then(|size| capacity(facts, size)).unwrap_or(wanted);
         Ok(Self {
             name: name.to_owned(),
             run_id: options.run_id,
             subscription: options.subscription,
             region: placement.region,
-            target: placement.target,
+            service: placement.service,
             size: placement.size,
             gpus: placement.gpus,
             cpus,
@@ -126,6 +129,7 @@ impl DeploymentSpec {
 
     /// A container group in a place, and what of it is not deployed.
     pub fn from_group(
+        facts: &Facts,
         reading: &Reading,
         placement: SpecPlacement,
         options: SpecOptions,
@@ -153,11 +157,12 @@ impl DeploymentSpec {
             return Err(TranslationError::new("the group has init containers, which cudock does not deploy")
                 .hint("do their work in the container itself"));
         }
-        let losses = losses(reading, container, placement.size.as_deref());
+        let losses = losses(facts, reading, container, placement.size.as_deref());
         let work = work_of(group, container, &options)?;
         let gpus = requested_gpu(container).map_or(0, |gpu| gpu.count);
         let wanted = requested_capacity(container).unwrap_or(DEFAULT_CAPACITY);
-        let (cpus, memory_gib) = placement.size.as_deref().and_then(capacity).unwrap_or(wanted);
+        let (cpus, memory_gib) =
+            placement.size.as_deref().and_then(|size| capacity(facts, size)).unwrap_or(wanted);
         let credential = group.credentials.iter().find_map(|credential| {
             Some(RegistryAccess::Password {
                 server: credential.server.clone(),
@@ -170,7 +175,7 @@ impl DeploymentSpec {
             run_id: options.run_id,
             subscription: options.subscription,
             region: placement.region,
-            target: placement.target,
+            service: placement.service,
             size: placement.size,
             gpus: placement.gpus.max(gpus),
             cpus,

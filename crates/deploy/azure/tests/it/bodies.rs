@@ -1,8 +1,10 @@
 //! Every request body against the official schemas.
 
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use std::collections::{BTreeMap, BTreeSet};
 
-use cudock_azure::{Call, DeploymentSpec, Plane, Target, deployment};
+use cudock_azure::{Call, DeploymentSpec, Plane, deployment};
 use cudock_http::Method;
 use cudock_testkit::random::{Random, cases, seed};
 use serde_json::{Value, json};
@@ -189,23 +191,24 @@ fn faults(documents: &Documents, call: &Call, body: &Value) -> Vec<String> {
 fn every_body_validates_against_the_official_schema() {
     let Some(root) = specs::specifications() else { return };
     let documents = Documents::new(root);
-    let mut count = BTreeMap::<Target, usize>::new();
+    let mut count = BTreeMap::<AzureService, usize>::new();
     let mut wrong = BTreeSet::new();
     for spec in specs::all() {
-        let Ok(deployment) = deployment(&spec) else { continue };
-        *count.entry(spec.target).or_default() += 1;
+        let Ok(deployment) = deployment(&Facts::embedded(), &spec) else { continue };
+        *count.entry(spec.service).or_default() += 1;
         let logs = deployment.identity.log_calls();
         let calls = deployment.steps.iter().chain(&deployment.cleanup).map(|step| &step.call).chain(&logs);
         for call in calls {
             let Some(body) = &call.body else { continue };
             let faults = faults(&documents, call, &body.expose());
-            wrong.extend(faults.into_iter().map(|fault| format!("{:?} {}: {fault}", spec.target, call.path)));
+            wrong
+                .extend(faults.into_iter().map(|fault| format!("{:?} {}: {fault}", spec.service, call.path)));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(count.values().sum::<usize>() >= 60, "{count:?}");
     assert!(
-        specs::TARGETS.iter().all(|target| count.get(target).is_some_and(|count| *count >= 6)),
+        specs::TARGETS.iter().all(|service| count.get(service).is_some_and(|count| *count >= 6)),
         "{count:?}"
     );
 }
@@ -252,10 +255,10 @@ fn amounts_are_multiples_of_the_steps_that_services_take_and_never_less_than_wha
         ];
         let memory_gib = kinds[index % kinds.len()];
         let cpus = if number(2) < 2.0 { 0.1 * number(60) } else { number(6_000_000) / 1e6 };
-        for (target, size, gpus, steps, limits) in [
-            (Target::Aci, None, 0, (100, 10), (31.0, 240.0)),
-            (Target::ContainerApps, profile(), 1, (4, 2), (8.0, 56.0)),
-            (Target::ContainerApps, None, 0, (4, 2), (4.0, 8.0)),
+        for (service, size, gpus, steps, limits) in [
+            (AzureService::Aci, None, 0, (100, 10), (31.0, 240.0)),
+            (AzureService::ContainerApps, profile(), 1, (4, 2), (8.0, 56.0)),
+            (AzureService::ContainerApps, None, 0, (4, 2), (4.0, 8.0)),
         ] {
             for work in [specs::serve(), specs::job(0)] {
                 let spec = DeploymentSpec {
@@ -263,23 +266,24 @@ fn amounts_are_multiples_of_the_steps_that_services_take_and_never_less_than_wha
                     gpus,
                     cpus,
                     memory_gib,
-                    ..specs::spec(target, work)
+                    ..specs::spec(service, work)
                 };
                 let fits = cpus <= limits.0 && memory_gib <= limits.1;
-                let Ok(deployment) = deployment(&spec) else {
-                    assert!(!fits, "{target:?} {cpus} {memory_gib} is refused");
+                let Ok(deployment) = deployment(&Facts::embedded(), &spec) else {
+                    assert!(!fits, "{service:?} {cpus} {memory_gib} is refused");
                     continue;
                 };
-                assert!(fits, "{target:?} {cpus} {memory_gib} is over the limit");
+                assert!(fits, "{service:?} {cpus} {memory_gib} is over the limit");
                 let bodies = deployment.steps.iter().filter_map(|step| step.call.body.as_ref());
                 let found: Vec<(f64, f64)> = bodies.flat_map(|body| amounts(body.redacted())).collect();
                 assert!(!found.is_empty());
                 for (cpu, memory) in found {
-                    let what = format!("{target:?}: {cpus} becomes {cpu}, and {memory_gib} becomes {memory}");
+                    let what =
+                        format!("{service:?}: {cpus} becomes {cpu}, and {memory_gib} becomes {memory}");
                     assert!(is_multiple(cpu, steps.0) && is_multiple(memory, steps.1), "{what}");
                     assert!(cpu >= cpus - 1e-6 && memory >= memory_gib - 1e-6, "{what}");
                     assert!(cpu <= limits.0 && memory <= limits.1, "{what}");
-                    if target == Target::ContainerApps && size.is_none() {
+                    if service == AzureService::ContainerApps && size.is_none() {
                         assert!((memory - 2.0 * cpu).abs() < 1e-9, "{what}");
                     } else {
                         assert!(
@@ -301,21 +305,21 @@ type Change = fn(&mut Value);
 fn a_body_with_a_mistake_does_not_validate() {
     let Some(root) = specs::specifications() else { return };
     let documents = Documents::new(root);
-    let cases: [(Target, &str, Change, &str); 8] = [
+    let cases: [(AzureService, &str, Change, &str); 8] = [
         (
-            Target::Aci,
+            AzureService::Aci,
             "containers",
             |body| body["properties"]["memory"] = json!(1),
             "/properties/memory is unknown",
         ),
         (
-            Target::Aci,
+            AzureService::Aci,
             "containers",
             |body| body["properties"]["osType"] = json!("Plan9"),
             "/properties/osType",
         ),
         (
-            Target::Aci,
+            AzureService::Aci,
             "containers",
             |body| {
                 body["properties"]["containers"][0].as_object_mut().unwrap().remove("name");
@@ -323,14 +327,14 @@ fn a_body_with_a_mistake_does_not_validate() {
             "has no name",
         ),
         (
-            Target::Batch,
+            AzureService::Batch,
             "job",
             |body| body["constraints"]["maxTaskRetryCount"] = json!("1"),
             "not of type integer",
         ),
-        (Target::Batch, "job", |body| body["onAllTasksCompleted"] = json!("noaction"), "is unknown"),
+        (AzureService::Batch, "job", |body| body["onAllTasksCompleted"] = json!("noaction"), "is unknown"),
         (
-            Target::Vm,
+            AzureService::Vm,
             "vm",
             |body| {
                 let resources = body["properties"]["template"]["resources"].as_array_mut().unwrap();
@@ -339,21 +343,21 @@ fn a_body_with_a_mistake_does_not_validate() {
             "evictionPolicy",
         ),
         (
-            Target::ContainerApps,
+            AzureService::ContainerApps,
             "app",
             |body| body["properties"]["template"]["containers"][0]["memory"] = json!("1Gi"),
             "is unknown",
         ),
         (
-            Target::Vm,
+            AzureService::Vm,
             "reaper",
             |body| body["properties"]["template"]["resources"][0]["properties"] = json!([]),
             "not of type object",
         ),
     ];
-    for (target, step, change, words) in cases {
-        let work = if target == Target::Batch { specs::job(0) } else { specs::serve() };
-        let deployment = deployment(&specs::spec(target, work)).unwrap();
+    for (service, step, change, words) in cases {
+        let work = if service == AzureService::Batch { specs::job(0) } else { specs::serve() };
+        let deployment = deployment(&Facts::embedded(), &specs::spec(service, work)).unwrap();
         let call = &deployment.steps.iter().find(|one| one.id == step).unwrap().call;
         let mut body = call.body.as_ref().unwrap().expose();
         assert_eq!(faults(&documents, call, &body), Vec::<String>::new());
@@ -368,15 +372,15 @@ fn secrets_are_sent_and_neither_shown_nor_stored() {
     let secret = specs::password();
     let mut sent = 0;
     for spec in specs::all() {
-        let Ok(deployment) = deployment(&spec) else { continue };
+        let Ok(deployment) = deployment(&Facts::embedded(), &spec) else { continue };
         let shown = format!("{deployment:?}") + &serde_json::to_string(&deployment.steps).unwrap();
-        assert!(!shown.contains(&secret), "{:?}", spec.target);
+        assert!(!shown.contains(&secret), "{:?}", spec.service);
         let steps = deployment.steps.iter().filter_map(|step| step.call.body.as_ref());
         let wire: String = steps.map(|body| body.expose().to_string()).collect();
         let has_secret = !spec.variables.is_empty();
         // The start script of a machine is base64 of base64.
-        if has_secret && spec.target != Target::Vm {
-            assert!(wire.contains(&secret), "{:?}", spec.target);
+        if has_secret && spec.service != AzureService::Vm {
+            assert!(wire.contains(&secret), "{:?}", spec.service);
             sent += 1;
         }
     }

@@ -1,8 +1,10 @@
-//! The requests of one deployment to each target.
+//! The requests of one deployment to each service.
 
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use std::fmt::Write as _;
 
-use cudock_azure::{Deployment, DeploymentSpec, Plane, Step, Target, Wait, deployment};
+use cudock_azure::{Deployment, DeploymentSpec, Plane, Step, Wait, deployment};
 use cudock_http::Method;
 
 use crate::specs;
@@ -36,34 +38,36 @@ fn text(deployment: &Deployment) -> String {
     text
 }
 
-fn whole(target: Target) -> DeploymentSpec {
-    let work = if target == Target::Batch { specs::job(2) } else { specs::serve() };
-    DeploymentSpec { variables: specs::variables(), ..specs::spec(target, work) }
+fn whole(service: AzureService) -> DeploymentSpec {
+    let work = if service == AzureService::Batch { specs::job(2) } else { specs::serve() };
+    DeploymentSpec { variables: specs::variables(), ..specs::spec(service, work) }
 }
 
 #[test]
 fn a_machine_with_a_service() {
-    insta::assert_snapshot!(text(&deployment(&whole(Target::Vm)).unwrap()));
+    insta::assert_snapshot!(text(&deployment(&Facts::embedded(), &whole(AzureService::Vm)).unwrap()));
 }
 
 #[test]
 fn a_batch_job_with_two_items() {
-    insta::assert_snapshot!(text(&deployment(&whole(Target::Batch)).unwrap()));
+    insta::assert_snapshot!(text(&deployment(&Facts::embedded(), &whole(AzureService::Batch)).unwrap()));
 }
 
 #[test]
 fn an_online_endpoint() {
-    insta::assert_snapshot!(text(&deployment(&whole(Target::Ml)).unwrap()));
+    insta::assert_snapshot!(text(&deployment(&Facts::embedded(), &whole(AzureService::Ml)).unwrap()));
 }
 
 #[test]
 fn a_container_app() {
-    insta::assert_snapshot!(text(&deployment(&whole(Target::ContainerApps)).unwrap()));
+    insta::assert_snapshot!(text(
+        &deployment(&Facts::embedded(), &whole(AzureService::ContainerApps)).unwrap()
+    ));
 }
 
 #[test]
 fn a_container_group() {
-    insta::assert_snapshot!(text(&deployment(&whole(Target::Aci)).unwrap()));
+    insta::assert_snapshot!(text(&deployment(&Facts::embedded(), &whole(AzureService::Aci)).unwrap()));
 }
 
 /// Nothing is paid for before the cloud can delete it by itself, and everything outside of the two groups is deleted by
@@ -71,7 +75,7 @@ fn a_container_group() {
 #[test]
 fn the_reaper_comes_before_everything_that_is_billed() {
     for spec in specs::all() {
-        let Ok(deployment) = deployment(&spec) else { continue };
+        let Ok(deployment) = deployment(&Facts::embedded(), &spec) else { continue };
         let first = &deployment.steps[0];
         assert_eq!((first.id.as_str(), first.is_billed, first.wait), ("reaper", false, Wait::Operation));
         assert!(deployment.steps.iter().any(|step| step.is_billed), "{spec:?}");
@@ -87,7 +91,7 @@ fn the_reaper_comes_before_everything_that_is_billed() {
                 step.call.method == Method::DELETE && is_child(step.call.path.split('?').next().unwrap())
             });
             let is_job = path == "/jobs";
-            assert!(is_inside || is_deleted || is_job, "{:?} leaves {path}", spec.target);
+            assert!(is_inside || is_deleted || is_job, "{:?} leaves {path}", spec.service);
         }
     }
 }
@@ -95,7 +99,7 @@ fn the_reaper_comes_before_everything_that_is_billed() {
 #[test]
 fn ids_of_steps_are_unique_and_cleanup_has_no_body() {
     for spec in specs::all() {
-        let Ok(deployment) = deployment(&spec) else { continue };
+        let Ok(deployment) = deployment(&Facts::embedded(), &spec) else { continue };
         for steps in [&deployment.steps, &deployment.cleanup] {
             let ids: std::collections::BTreeSet<&str> = steps.iter().map(|step| step.id.as_str()).collect();
             assert_eq!(ids.len(), steps.len(), "{ids:?}");
@@ -110,15 +114,15 @@ fn ids_of_steps_are_unique_and_cleanup_has_no_body() {
 #[test]
 fn the_same_workload_gives_the_same_requests() {
     for spec in specs::all() {
-        assert_eq!(deployment(&spec).ok(), deployment(&spec).ok());
+        assert_eq!(deployment(&Facts::embedded(), &spec).ok(), deployment(&Facts::embedded(), &spec).ok());
     }
 }
 
 #[test]
 fn a_user_without_the_right_to_assign_roles_needs_no_role_assignment() {
-    let mut spec = specs::spec(Target::Vm, specs::serve());
+    let mut spec = specs::spec(AzureService::Vm, specs::serve());
     let sends = |spec: &DeploymentSpec, text: &str| {
-        let deployment = deployment(spec).unwrap();
+        let deployment = deployment(&Facts::embedded(), spec).unwrap();
         let mut bodies = deployment.steps.iter().map(|step| step.call.body.as_ref().unwrap().redacted());
         bodies.any(|body| body.to_string().contains(text))
     };
@@ -133,9 +137,9 @@ fn a_user_without_the_right_to_assign_roles_needs_no_role_assignment() {
 
 #[test]
 fn names_of_clusters_do_not_end_in_a_dash_and_digits() {
-    let mut spec = specs::spec(Target::Ml, specs::job(2));
+    let mut spec = specs::spec(AzureService::Ml, specs::job(2));
     spec.run_id = "012345678901".to_owned();
-    let deployment = deployment(&spec).unwrap();
+    let deployment = deployment(&Facts::embedded(), &spec).unwrap();
     let cluster = deployment.steps.iter().find(|step| step.id == "cluster").unwrap();
     assert!(cluster.call.path.contains("/computes/cudock012345678901?"), "{}", cluster.call.path);
 }
@@ -143,7 +147,8 @@ fn names_of_clusters_do_not_end_in_a_dash_and_digits() {
 #[test]
 fn the_logs_of_a_batch_job_are_those_of_its_tasks() {
     for items in [0, 1, 3] {
-        let deployment = deployment(&specs::spec(Target::Batch, specs::job(items))).unwrap();
+        let deployment =
+            deployment(&Facts::embedded(), &specs::spec(AzureService::Batch, specs::job(items))).unwrap();
         let step = deployment.steps.iter().find(|step| step.id == "tasks").unwrap();
         let tasks = step.call.body.as_ref().unwrap().redacted()["value"].as_array().unwrap();
         assert_eq!(tasks.len(), items.max(1));

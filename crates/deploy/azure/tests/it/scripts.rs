@@ -1,5 +1,7 @@
 //! What machines and nodes run, by a real shell with a stand-in for Docker.
 
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,7 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cudock_azure::{DeploymentSpec, Target, deployment};
+use cudock_azure::{DeploymentSpec, deployment};
 use serde_json::Value;
 
 use crate::specs;
@@ -19,7 +21,7 @@ fn decode(text: &str) -> String {
 
 /// The bodies of all requests, as they are sent.
 fn bodies(spec: &DeploymentSpec) -> Vec<Value> {
-    let steps = deployment(spec).map(|deployment| deployment.steps).unwrap_or_default();
+    let steps = deployment(&Facts::embedded(), spec).map(|deployment| deployment.steps).unwrap_or_default();
     steps.iter().filter_map(|step| Some(step.call.body.as_ref()?.expose())).collect()
 }
 
@@ -52,10 +54,10 @@ fn all_scripts_are_valid() {
     let Some(bash) = cudock_testkit::require_program("bash") else { return };
     let mut count = 0;
     for spec in specs::all() {
-        let scripts = match spec.target {
-            Target::Vm => machine_scripts(&spec),
-            Target::Batch => node_scripts(&spec, &bash),
-            Target::Ml | Target::ContainerApps | Target::Aci => Vec::new(),
+        let scripts = match spec.service {
+            AzureService::Vm => machine_scripts(&spec),
+            AzureService::Batch => node_scripts(&spec, &bash),
+            _ => Vec::new(),
         };
         for script in scripts {
             let output = Command::new(&bash).args(["-n", "-c", &script]).output().unwrap();
@@ -98,7 +100,7 @@ fn a_machine_runs_every_item_with_its_retries_and_keeps_the_first_failure() {
         "docker",
         &format!("{RECORD}\ncase \"$*\" in run*\"it's 1\") exit 4;; run*\"it's 2\") exit 5;; esac"),
     );
-    let mut spec = specs::spec(Target::Vm, specs::job(4));
+    let mut spec = specs::spec(AzureService::Vm, specs::job(4));
     (spec.size, spec.gpus) = (Some("Standard_D4s_v5".to_owned()), 0);
     spec.variables = specs::variables();
     let [script] = &machine_scripts(&spec)[..] else { panic!("one script") };
@@ -136,7 +138,7 @@ esac"#;
 #[test]
 fn a_machine_waits_for_whoever_else_installs_packages() {
     let Some(bash) = cudock_testkit::require_program("bash") else { return };
-    let mut spec = specs::spec(Target::Vm, specs::job(0));
+    let mut spec = specs::spec(AzureService::Vm, specs::job(0));
     spec.idle = Some(Duration::from_secs(20));
     let scripts = machine_scripts(&spec);
     for (script, packages) in scripts.iter().zip(["nvidia-container-toolkit", "python3-venv"]) {
@@ -176,7 +178,7 @@ fn a_machine_waits_for_whoever_else_installs_packages() {
 #[test]
 fn processes_of_several_nodes_know_their_rank() {
     let Some(bash) = cudock_testkit::require_program("bash") else { return };
-    let mut spec = specs::spec(Target::Batch, specs::multi_node());
+    let mut spec = specs::spec(AzureService::Batch, specs::multi_node());
     spec.variables = specs::variables();
     for (own, node) in [("10.0.0.5", 0), ("10.0.0.4", 1)] {
         let directory = tempfile::tempdir().unwrap();
@@ -217,7 +219,8 @@ fn run_options(spec: &DeploymentSpec) -> String {
 fn containers_on_nodes_with_infiniband_have_its_devices_and_may_lock_memory() {
     let Some(bash) = cudock_testkit::require_program("bash") else { return };
     for (size, has_infiniband) in [("Standard_ND96isr_H100_v5", true), ("Standard_NC4as_T4_v3", false)] {
-        let on = |work| DeploymentSpec { size: Some(size.to_owned()), ..specs::spec(Target::Batch, work) };
+        let on =
+            |work| DeploymentSpec { size: Some(size.to_owned()), ..specs::spec(AzureService::Batch, work) };
         let options = run_options(&on(specs::job(0)));
         assert_eq!(options.contains("--device=/dev/infiniband"), has_infiniband, "{options}");
         assert_eq!(options.contains("--ulimit memlock=-1"), has_infiniband, "{options}");
@@ -254,7 +257,7 @@ fn containers_on_nodes_with_infiniband_have_its_devices_and_may_lock_memory() {
 
 /// The command of a job that is ended when its GPUs are idle, as Container Apps start it.
 fn watched_command(program: &[&str]) -> Vec<String> {
-    let mut spec = specs::spec(Target::ContainerApps, specs::job(0));
+    let mut spec = specs::spec(AzureService::ContainerApps, specs::job(0));
     spec.idle = Some(Duration::from_secs(20));
     spec.command = program.iter().map(|word| (*word).to_owned()).collect();
     let bodies = bodies(&spec);
@@ -291,7 +294,7 @@ fn a_program_whose_gpus_are_idle_is_ended_and_others_keep_their_exit_code() {
 #[test]
 fn an_idle_machine_starts_the_watchdog_or_watches_its_gpus_and_runs_the_reaper() {
     let Some(bash) = cudock_testkit::require_program("bash") else { return };
-    let mut spec = specs::spec(Target::Vm, specs::serve());
+    let mut spec = specs::spec(AzureService::Vm, specs::serve());
     spec.idle = Some(Duration::from_secs(20));
     let scripts = machine_scripts(&spec);
     for is_installed in [true, false] {

@@ -1,17 +1,19 @@
 //! Workloads from `cudock.toml` and from container groups.
 
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use std::path::Path;
 use std::time::Duration;
 
 use cudock_azure::{
-    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, Target,
-    WorkKind, deployment,
+    DeploymentSpec, ExistingResources, RegistryAccess, SpecOptions, SpecPlacement, SpecVariable, WorkKind,
+    deployment,
 };
 use cudock_base::{Report, Timestamp, Usd};
 
-fn placement(target: Target, size: Option<&str>) -> SpecPlacement {
+fn placement(service: AzureService, size: Option<&str>) -> SpecPlacement {
     SpecPlacement {
-        target,
+        service,
         region: "westeurope".to_owned(),
         size: size.map(str::to_owned),
         gpus: u32::from(size.is_some()),
@@ -50,20 +52,25 @@ fn manifest(text: &str) -> cudock_project::Manifest {
 #[test]
 fn a_project_becomes_a_deployment_in_the_place_of_the_plan() {
     let text = "[workload]\nimage = \"team/digits:1\"\n[serve]\nlisten = [\"0.0.0.0:9000\"]\n";
-    let place = placement(Target::Vm, Some("Standard_NC4as_T4_v3"));
-    let spec = DeploymentSpec::from_manifest("digits", &manifest(text), place, options()).unwrap();
+    let place = placement(AzureService::Vm, Some("Standard_NC4as_T4_v3"));
+    let spec = DeploymentSpec::from_manifest(&Facts::embedded(), "digits", &manifest(text), place, options())
+        .unwrap();
     assert_eq!(spec.work, WorkKind::Serve { port: 9000, ready_path: None, is_public: true });
     assert_eq!((spec.cpus, spec.memory_gib, spec.gpus), (4.0, 28.0, 1));
-    deployment(&spec).unwrap();
+    deployment(&Facts::embedded(), &spec).unwrap();
 
     let text = "[workload]\nkind = \"job\"\nimage = \"team/digits:1\"\nduration = \"1h\"\n[needs]\nnodes = 2\ngpus = 4\n";
-    let place =
-        SpecPlacement { instances: 2, gpus: 4, ..placement(Target::Batch, Some("Standard_NC64as_T4_v3")) };
+    let place = SpecPlacement {
+        instances: 2,
+        gpus: 4,
+        ..placement(AzureService::Batch, Some("Standard_NC64as_T4_v3"))
+    };
     let more = SpecOptions { command: vec!["train".to_owned()], ..options() };
-    let spec = DeploymentSpec::from_manifest("digits", &manifest(text), place, more).unwrap();
+    let spec =
+        DeploymentSpec::from_manifest(&Facts::embedded(), "digits", &manifest(text), place, more).unwrap();
     let time_limit = Duration::from_secs(3600);
     assert_eq!(spec.work, WorkKind::MultiNode { nodes: 2, processes_per_node: 4, time_limit });
-    deployment(&spec).unwrap();
+    deployment(&Facts::embedded(), &spec).unwrap();
 }
 
 #[test]
@@ -73,8 +80,9 @@ fn a_project_without_an_image_that_azure_can_pull_is_refused() {
         ("[workload]\nimage = \"oci:build\"\n", "on this machine"),
         ("[workload]\nimage = \"image.tar\"\n", "on this machine"),
     ] {
-        let place = placement(Target::Vm, Some("Standard_NC4as_T4_v3"));
-        let error = DeploymentSpec::from_manifest("x", &manifest(text), place, options()).unwrap_err();
+        let place = placement(AzureService::Vm, Some("Standard_NC4as_T4_v3"));
+        let error = DeploymentSpec::from_manifest(&Facts::embedded(), "x", &manifest(text), place, options())
+            .unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -103,7 +111,9 @@ properties:
 #[test]
 fn a_container_group_becomes_a_deployment_and_its_losses_are_stated() {
     let group = cudock_group::read(GROUP).unwrap();
-    let (spec, losses) = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap();
+    let (spec, losses) =
+        DeploymentSpec::from_group(&Facts::embedded(), &group, placement(AzureService::Aci, None), options())
+            .unwrap();
     assert_eq!(spec.name, "hello");
     assert_eq!(spec.command, ["serve", "--fast"]);
     assert_eq!(
@@ -124,11 +134,11 @@ fn a_container_group_becomes_a_deployment_and_its_losses_are_stated() {
             "only the first TCP port is deployed",
         ]
     );
-    deployment(&spec).unwrap();
+    deployment(&Facts::embedded(), &spec).unwrap();
     // The same group on a service with GPUs.
-    let place = placement(Target::ContainerApps, Some("Consumption-GPU-NC8as-T4"));
-    let (spec, _) = DeploymentSpec::from_group(&group, place, options()).unwrap();
-    deployment(&spec).unwrap();
+    let place = placement(AzureService::ContainerApps, Some("Consumption-GPU-NC8as-T4"));
+    let (spec, _) = DeploymentSpec::from_group(&Facts::embedded(), &group, place, options()).unwrap();
+    deployment(&Facts::embedded(), &spec).unwrap();
 }
 
 #[test]
@@ -136,7 +146,13 @@ fn a_group_that_does_not_restart_is_a_job() {
     for (policy, expected) in [("Never", 0), ("OnFailure", 3)] {
         let text = GROUP.replace("Always", policy);
         let group = cudock_group::read(&text).unwrap();
-        let (spec, _) = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap();
+        let (spec, _) = DeploymentSpec::from_group(
+            &Facts::embedded(),
+            &group,
+            placement(AzureService::Aci, None),
+            options(),
+        )
+        .unwrap();
         assert!(matches!(spec.work, WorkKind::Job { retries, .. } if retries == expected), "{:?}", spec.work);
     }
 }
@@ -150,7 +166,13 @@ fn a_group_that_cannot_be_deployed_is_refused() {
         .replace("  ipAddress: {type: Public, ports: [{port: 80}]}\n", "");
     for (text, words) in [(format!("{GROUP}{second}"), "2 containers"), (no_ports, "no TCP port")] {
         let group = cudock_group::read(&text).unwrap();
-        let error = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap_err();
+        let error = DeploymentSpec::from_group(
+            &Facts::embedded(),
+            &group,
+            placement(AzureService::Aci, None),
+            options(),
+        )
+        .unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -162,7 +184,13 @@ fn a_group_with_a_sidecar_is_sent_to_a_service_that_has_what_it_asks_for() {
     let with_gpu = GROUP.replace("memoryInGB: 1.5}", "memoryInGB: 1.5, gpu: {count: 1, sku: V100}}");
     for (text, has_gpu) in [(GROUP, false), (with_gpu.as_str(), true)] {
         let group = cudock_group::read(&format!("{text}{second}")).unwrap();
-        let error = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap_err();
+        let error = DeploymentSpec::from_group(
+            &Facts::embedded(),
+            &group,
+            placement(AzureService::Aci, None),
+            options(),
+        )
+        .unwrap_err();
         let hint = &error.hints()[0];
         assert_eq!(hint.contains("cudock migrate"), has_gpu, "{hint}");
         assert_eq!(
@@ -181,8 +209,13 @@ fn another_gpu_and_less_than_what_a_group_asks_for_are_told() {
         cudock_group::read(&text).unwrap()
     };
     let told = |reading: &cudock_group::Reading, size: &str| {
-        let (_, losses) =
-            DeploymentSpec::from_group(reading, placement(Target::Vm, Some(size)), options()).unwrap();
+        let (_, losses) = DeploymentSpec::from_group(
+            &Facts::embedded(),
+            reading,
+            placement(AzureService::Vm, Some(size)),
+            options(),
+        )
+        .unwrap();
         losses.iter().map(|loss| format!("{}; {}", loss.message, loss.fix)).collect::<Vec<_>>().join("\n")
     };
     let t4 = "Standard_NC4as_T4_v3";
@@ -210,7 +243,9 @@ fn what_only_azure_can_act_on_is_told_if_the_deployment_does_not_have_it() {
         .replace("  osType: Linux\n", "  osType: Linux\n  priority: Spot\n  provisioningState: Succeeded\n");
     let group = cudock_group::read(&text).unwrap();
     assert_eq!(group.group.location.as_deref(), Some("westeurope"));
-    let (_, losses) = DeploymentSpec::from_group(&group, placement(Target::Aci, None), options()).unwrap();
+    let (_, losses) =
+        DeploymentSpec::from_group(&Facts::embedded(), &group, placement(AzureService::Aci, None), options())
+            .unwrap();
     let messages: Vec<&str> = losses.iter().map(|loss| loss.message.as_str()).take(3).collect();
     assert_eq!(
         messages,

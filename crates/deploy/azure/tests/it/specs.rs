@@ -1,16 +1,17 @@
 //! Workloads for the tests.
 
+use cudock_facts::services::AzureService;
 use std::time::Duration;
 
 use cudock_azure::{
     BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecVariable,
-    Target, WorkKind,
+    WorkKind,
 };
 use cudock_base::{Secret, Timestamp, Usd};
 pub(crate) use cudock_testkit::require_azure_specs as specifications;
 
-pub(crate) const TARGETS: [Target; 5] =
-    [Target::Vm, Target::Batch, Target::Ml, Target::ContainerApps, Target::Aci];
+pub(crate) const TARGETS: [AzureService; 5] =
+    [AzureService::Vm, AzureService::Batch, AzureService::Ml, AzureService::ContainerApps, AzureService::Aci];
 
 /// What no request may show. Made at run time, so that no scanner takes it for a real one.
 pub(crate) fn password() -> String {
@@ -34,21 +35,21 @@ pub(crate) fn multi_node() -> WorkKind {
     WorkKind::MultiNode { nodes: 2, processes_per_node: 4, time_limit: Duration::from_secs(1800) }
 }
 
-/// A workload that its target can run.
-pub(crate) fn spec(target: Target, work: WorkKind) -> DeploymentSpec {
+/// A workload that its service can run.
+pub(crate) fn spec(service: AzureService, work: WorkKind) -> DeploymentSpec {
     let is_serve = matches!(work, WorkKind::Serve { .. });
-    let (size, gpus) = match target {
-        Target::Vm | Target::Batch | Target::Ml => (Some("Standard_NC4as_T4_v3"), 1),
-        Target::ContainerApps => (Some("Consumption-GPU-NC8as-T4"), 1),
-        Target::Aci => (None, 0),
+    let (size, gpus) = match service {
+        AzureService::Vm | AzureService::Batch | AzureService::Ml => (Some("Standard_NC4as_T4_v3"), 1),
+        AzureService::ContainerApps => (Some("Consumption-GPU-NC8as-T4"), 1),
+        AzureService::Aci | AzureService::Aks => (None, 0),
     };
-    let has_command = !(target == Target::Ml && is_serve);
+    let has_command = !(service == AzureService::Ml && is_serve);
     DeploymentSpec {
         name: "digits".to_owned(),
         run_id: "0123456789ab".to_owned(),
         subscription: "11111111-2222-3333-4444-555555555555".to_owned(),
         region: "westeurope".to_owned(),
-        target,
+        service,
         size: size.map(str::to_owned),
         gpus,
         cpus: 4.0,
@@ -70,7 +71,7 @@ pub(crate) fn spec(target: Target, work: WorkKind) -> DeploymentSpec {
         checkpoints: None,
         outputs: None,
         existing: ExistingResources {
-            workspace: (target == Target::Ml).then(|| "research/vision".to_owned()),
+            workspace: (service == AzureService::Ml).then(|| "research/vision".to_owned()),
             ..ExistingResources::default()
         },
         owner: "someone@example.com".to_owned(),
@@ -101,8 +102,9 @@ pub(crate) fn outputs() -> Outputs {
     Outputs { storage, pattern: Some("results/**/*".to_owned()) }
 }
 
-fn can_keep(target: Target, work: &WorkKind) -> bool {
-    matches!(target, Target::Vm | Target::Batch | Target::Ml) && !matches!(work, WorkKind::Serve { .. })
+fn can_keep(service: AzureService, work: &WorkKind) -> bool {
+    matches!(service, AzureService::Vm | AzureService::Batch | AzureService::Ml)
+        && !matches!(work, WorkKind::Serve { .. })
 }
 
 pub(crate) fn password_access() -> RegistryAccess {
@@ -119,23 +121,23 @@ pub(crate) fn identity_access() -> RegistryAccess {
 
 pub(crate) const IDENTITY: &str = "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/shared/providers/Microsoft.ManagedIdentity/userAssignedIdentities/puller";
 
-/// Every combination of target, work and what may vary. Those that make no sense are among them.
+/// Every combination of service, work and what may vary. Those that make no sense are among them.
 pub(crate) fn all() -> Vec<DeploymentSpec> {
     let mut specs = Vec::new();
-    for target in TARGETS {
+    for service in TARGETS {
         for work in [serve(), job(0), job(3), multi_node()] {
             for is_spot in [false, true] {
                 for access in [None, Some(password_access()), Some(identity_access())] {
                     for has_more in [false, true] {
-                        let base = spec(target, work.clone());
+                        let base = spec(service, work.clone());
                         specs.push(DeploymentSpec {
                             is_spot,
                             registry: access.clone(),
                             variables: if has_more { variables() } else { Vec::new() },
                             idle: has_more.then_some(Duration::from_secs(900)),
-                            checkpoints: (has_more && can_keep(target, &work))
+                            checkpoints: (has_more && can_keep(service, &work))
                                 .then(|| checkpoints("/checkpoints")),
-                            outputs: (has_more && target == Target::Batch).then(outputs),
+                            outputs: (has_more && service == AzureService::Batch).then(outputs),
                             ..base
                         });
                     }
@@ -143,7 +145,7 @@ pub(crate) fn all() -> Vec<DeploymentSpec> {
             }
         }
     }
-    specs.push(DeploymentSpec { variables: variables(), ..spec(Target::Batch, job(250)) });
+    specs.push(DeploymentSpec { variables: variables(), ..spec(AzureService::Batch, job(250)) });
     specs.extend(sizes());
     specs.extend(existing());
     specs
@@ -154,9 +156,9 @@ fn sizes() -> Vec<DeploymentSpec> {
     for size in
         ["Standard_NV36ads_A10_v5", "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_D4s_v5"]
     {
-        for target in [Target::Vm, Target::Batch, Target::Ml] {
+        for service in [AzureService::Vm, AzureService::Batch, AzureService::Ml] {
             for work in [serve(), job(0)] {
-                let base = spec(target, work);
+                let base = spec(service, work);
                 let gpus = u32::from(size.starts_with("Standard_N"));
                 specs.push(DeploymentSpec { size: Some(size.to_owned()), gpus, ..base });
             }
@@ -164,7 +166,7 @@ fn sizes() -> Vec<DeploymentSpec> {
     }
     for size in [None, Some("Consumption-GPU-NC24-A100"), Some("NC24-A100")] {
         for work in [serve(), job(2)] {
-            let base = spec(Target::ContainerApps, work);
+            let base = spec(AzureService::ContainerApps, work);
             let gpus = u32::from(size.is_some());
             specs.push(DeploymentSpec {
                 size: size.map(str::to_owned),
@@ -181,17 +183,17 @@ fn sizes() -> Vec<DeploymentSpec> {
 fn existing() -> Vec<DeploymentSpec> {
     let mut specs = Vec::new();
     for work in [job(0), job(3), multi_node()] {
-        let mut cluster = spec(Target::Ml, work.clone());
+        let mut cluster = spec(AzureService::Ml, work.clone());
         cluster.existing.cluster = Some("gpus".to_owned());
-        let mut pool = spec(Target::Batch, work);
+        let mut pool = spec(AzureService::Batch, work);
         pool.existing.batch_account = Some("shared/gpubatch".to_owned());
         pool.existing.pool = Some("always-on".to_owned());
         specs.extend([cluster, pool]);
     }
-    for target in TARGETS {
+    for service in TARGETS {
         for work in [serve(), job(3), multi_node()] {
             for is_spot in [false, true] {
-                let mut spec = spec(target, work.clone());
+                let mut spec = spec(service, work.clone());
                 spec.is_spot = is_spot;
                 spec.existing.batch_account = Some("shared/gpubatch".to_owned());
                 spec.existing.container_apps_environment = Some("shared/apps".to_owned());

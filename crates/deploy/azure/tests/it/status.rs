@@ -1,20 +1,22 @@
 //! The state of a deployment, read from recordings of the real services and from what newer versions may say.
 
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_azure::{DeploymentIdentity, DeploymentState, LogPart, Phase, Target, WorkShape, deployment};
+use cudock_azure::{DeploymentIdentity, DeploymentState, LogPart, Phase, WorkShape, deployment};
 use cudock_base::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::specs;
 
-fn identity(target: Target, work: WorkShape) -> DeploymentIdentity {
+fn identity(service: AzureService, work: WorkShape) -> DeploymentIdentity {
     DeploymentIdentity {
         subscription: "11111111-2222-3333-4444-555555555555".to_owned(),
         run_id: "0123456789ab".to_owned(),
-        target,
+        service,
         region: "westeurope".to_owned(),
         work,
         is_spot: true,
@@ -52,7 +54,7 @@ fn group() -> Value {
 fn recorded_machines_run_are_deallocated_and_are_evicted() {
     let Some(specs) = specs::specifications() else { return };
     let deployed = recorded(&specs, "vm-deploy-deallocate.json", 3);
-    let identity = identity(Target::Vm, SERVE);
+    let identity = identity(AzureService::Vm, SERVE);
     let answers = |vm: Option<Value>, command: Option<Value>| {
         let address = Some(json!({"properties": {"ipAddress": "20.1.2.3"}}));
         [Some(group()), deployed.clone(), vm, command, address]
@@ -97,7 +99,7 @@ fn a_recorded_quota_error_is_the_detail_of_a_failed_deployment() {
     let Some(specs) = specs::specifications() else { return };
     let refused = recorded(&specs, "deployment-quotaexceeded.json", 0).unwrap();
     let failed = json!({"properties": {"provisioningState": "Failed", "error": refused["error"]}});
-    let status = identity(Target::Vm, SERVE).status(&[Some(group()), Some(failed), None, None, None]);
+    let status = identity(AzureService::Vm, SERVE).status(&[Some(group()), Some(failed), None, None, None]);
     assert_eq!(status.state, DeploymentState::Failed);
     assert!(status.detail.as_deref().unwrap().starts_with("QuotaExceeded: "), "{status:?}");
 }
@@ -106,7 +108,7 @@ fn a_recorded_quota_error_is_the_detail_of_a_failed_deployment() {
 fn a_recorded_container_group_runs_and_has_a_log() {
     let Some(specs) = specs::specifications() else { return };
     let running = recorded(&specs, "aci-create-logs-delete.json", 4);
-    let identity = identity(Target::Aci, SERVE);
+    let identity = identity(AzureService::Aci, SERVE);
     let status = identity.status(&[Some(group()), running]);
     assert_eq!((status.state, status.phase), (DeploymentState::Running, Phase::Ready));
     assert_eq!(status.url.as_deref(), Some("http://clicontainer000002.westus.azurecontainer.io:8000"));
@@ -126,7 +128,8 @@ fn a_container_group_that_ended_has_its_exit_code_and_times() {
             "startTime": "2026-11-17T01:00:00Z", "finishTime": "2026-11-17T01:05:00Z"}}}},
         {"properties": {"instanceView": {"currentState": {"state": "Terminated", "exitCode": 9, "detailStatus": "Error",
             "startTime": "2026-11-17T01:00:02Z", "finishTime": "2026-11-17T01:06:00Z"}}}}]}});
-    let status = identity(Target::Aci, WorkShape::Job { tasks: 2 }).status(&[Some(group()), Some(ended)]);
+    let status =
+        identity(AzureService::Aci, WorkShape::Job { tasks: 2 }).status(&[Some(group()), Some(ended)]);
     assert_eq!((status.state, status.exit_code), (DeploymentState::Failed, Some(9)));
     assert_eq!(status.detail.as_deref(), Some("Error"));
     assert_eq!(
@@ -139,7 +142,7 @@ fn a_container_group_that_ended_has_its_exit_code_and_times() {
 fn a_recorded_app_is_ready_and_before_that_in_progress() {
     let Some(specs) = specs::specifications() else { return };
     let ready = recorded(&specs, "containerapps-dedicated-gpu.json", 8);
-    let identity = identity(Target::ContainerApps, SERVE);
+    let identity = identity(AzureService::ContainerApps, SERVE);
     let calls = identity.follow_up_calls(&[Some(group()), ready.clone()]);
     assert_eq!(calls.len(), 1);
     assert!(calls[0].path.contains("/revisions/app1000003--evawfyk/replicas?"), "{}", calls[0].path);
@@ -155,7 +158,7 @@ fn a_recorded_app_is_ready_and_before_that_in_progress() {
 fn a_recorded_job_pulls_its_image_then_runs_and_streams_its_log() {
     let Some(specs) = specs::specifications() else { return };
     let started = recorded(&specs, "containerapps-job-run-logs.json", 5);
-    let identity = identity(Target::ContainerApps, JOB);
+    let identity = identity(AzureService::ContainerApps, JOB);
     let calls = identity.follow_up_calls(&[Some(group()), started.clone()]);
     assert!(calls[0].path.contains("/executions/job1000002-ww3up2k/replicas?"), "{}", calls[0].path);
 
@@ -184,7 +187,7 @@ fn all_executions_of_a_job_have_to_end() {
             "endTime": "2026-11-17T01:01:00Z",
             "detailedStatus": {"replicas": [{"containers": [{"code": code}]}]}}})
     };
-    let identity = identity(Target::ContainerApps, WorkShape::Job { tasks: 2 });
+    let identity = identity(AzureService::ContainerApps, WorkShape::Job { tasks: 2 });
     let status = |list: Vec<Value>| identity.status(&[Some(group()), Some(json!({"value": list}))]);
     assert_eq!(status(vec![execution("Succeeded", 0)]).state, DeploymentState::Starting);
     let both = status(vec![execution("Succeeded", 0), execution("Failed", 2)]);
@@ -198,7 +201,7 @@ fn all_executions_of_a_job_have_to_end() {
 fn recorded_batch_jobs_tasks_and_nodes_are_read() {
     let Some(specs) = specs::specifications() else { return };
     let active = recorded(&specs, "batch-jobs-and-tasks.json", 2);
-    let identity = identity(Target::Batch, JOB);
+    let identity = identity(AzureService::Batch, JOB);
     let calls = identity.follow_up_calls(&[Some(group()), active.clone(), None]);
     let paths: Vec<&str> = calls.iter().map(|call| call.path.split('?').next().unwrap()).collect();
     assert_eq!(paths, ["/pools/xplatJobForTaskTests", "/pools/xplatJobForTaskTests/nodes"]);
@@ -219,7 +222,7 @@ fn recorded_batch_jobs_tasks_and_nodes_are_read() {
 
 #[test]
 fn a_batch_job_ends_by_its_tasks_its_limit_or_its_pool() {
-    let identity = identity(Target::Batch, JOB);
+    let identity = identity(AzureService::Batch, JOB);
     let done = |code: i32, result: &str| json!({"value": [{"state": "completed", "executionInfo": {"exitCode": code, "result": result}}]});
     let completed = |reason: &str| {
         json!({"state": "completed", "executionInfo": {"terminateReason": reason,
@@ -258,7 +261,7 @@ fn a_batch_job_ends_by_its_tasks_its_limit_or_its_pool() {
 fn a_recorded_endpoint_is_ready_once_it_has_traffic() {
     let Some(specs) = specs::specifications() else { return };
     let endpoint = recorded(&specs, "aml-online-endpoint.json", 3).unwrap();
-    let identity = identity(Target::Ml, SERVE);
+    let identity = identity(AzureService::Ml, SERVE);
     let deployed = recorded(&specs, "aml-online-endpoint.json", 9);
     let status = identity.status(&[Some(group()), Some(endpoint.clone()), deployed.clone()]);
     assert_eq!((status.state, status.phase), (DeploymentState::Starting, Phase::Ready));
@@ -282,7 +285,7 @@ fn a_recorded_endpoint_is_ready_once_it_has_traffic() {
 #[test]
 fn jobs_on_an_own_cluster_are_billed_by_their_nodes() {
     let work = WorkShape::Job { tasks: 3 };
-    let existing = identity(Target::Ml, work);
+    let existing = identity(AzureService::Ml, work);
     let own = DeploymentIdentity { node_idle: Some(Duration::from_secs(120)), ..existing.clone() };
     let job = |state: &str| Some(json!({"properties": {"status": state}}));
     let ended = json!({"startTimeUtc": "2026-11-17T01:00:00Z", "endTimeUtc": "2026-11-17T01:30:00Z"});
@@ -318,7 +321,7 @@ fn jobs_on_an_own_cluster_are_billed_by_their_nodes() {
 
 #[test]
 fn the_states_of_a_machine_learning_job() {
-    let identity = identity(Target::Ml, JOB);
+    let identity = identity(AzureService::Ml, JOB);
     let details = json!({"startTimeUtc": "2026-11-17T01:00:00Z", "endTimeUtc": "2026-11-17T01:30:00Z",
         "error": {"error": {"code": "UserError", "message": "Execution failed. Process exited with exit code 3"}},
         "logFiles": {"user_logs/std_log.txt": "https://storage.example.com/log", "system_logs/x.log": "https://x"}});
@@ -355,7 +358,7 @@ fn the_states_of_a_machine_learning_job() {
 
 #[test]
 fn one_failed_job_of_several_is_the_result_once_all_have_ended() {
-    let identity = identity(Target::Ml, WorkShape::Job { tasks: 2 });
+    let identity = identity(AzureService::Ml, WorkShape::Job { tasks: 2 });
     let job = |state: &str| Some(json!({"properties": {"status": state}}));
     let status = identity.status(&[Some(group()), job("Failed"), None, job("Running"), None]);
     assert_eq!(status.state, DeploymentState::Running);
@@ -368,7 +371,7 @@ fn one_failed_job_of_several_is_the_result_once_all_have_ended() {
 #[test]
 fn a_deployment_whose_groups_are_deleted_is_gone() {
     for spec in specs::all() {
-        let Ok(deployment) = deployment(&spec) else { continue };
+        let Ok(deployment) = deployment(&Facts::embedded(), &spec) else { continue };
         let identity = deployment.identity;
         let calls = identity.status_calls();
         let none = vec![None; calls.len()];
@@ -383,7 +386,7 @@ fn a_deployment_whose_groups_are_deleted_is_gone() {
 #[test]
 fn an_identity_is_stored_and_read_again() {
     for spec in specs::all() {
-        let Ok(deployment) = deployment(&spec) else { continue };
+        let Ok(deployment) = deployment(&Facts::embedded(), &spec) else { continue };
         let stored = serde_json::to_string(&deployment.identity).unwrap();
         let read: DeploymentIdentity = serde_json::from_str(&stored).unwrap();
         assert_eq!(read, deployment.identity);
@@ -444,11 +447,11 @@ fn json_like() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_answer_makes_it_panic(
-        target in prop::sample::select(specs::TARGETS.to_vec()),
+        service in prop::sample::select(specs::TARGETS.to_vec()),
         work in prop::sample::select(vec![SERVE, JOB, WorkShape::Job { tasks: 3 }, WorkShape::MultiNode { nodes: 2 }]),
         answers in prop::collection::vec(prop::option::of(json_like()), 0..7),
     ) {
-        let identity = identity(target, work);
+        let identity = identity(service, work);
         let _ = identity.status(&answers);
         let _ = identity.log_parts(&answers);
         for call in identity.follow_up_calls(&answers).into_iter().chain(identity.log_follow_up_calls(&answers)) {

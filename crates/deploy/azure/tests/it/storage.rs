@@ -1,5 +1,6 @@
 //! Checkpoints in real blob storage: Azure's emulator.
 
+use cudock_facts::services::AzureService;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cudock_azure::{BlobContainer, Checkpoints, Target};
+use cudock_azure::{BlobContainer, Checkpoints};
 use cudock_base::text::percent;
 use cudock_http::{Client, ClientOptions, Method, Request};
 use cudock_testkit::client::eventually;
@@ -87,7 +88,7 @@ fn machine(bash: &Path, storage: &BlobContainer) -> String {
             root.join("found").display()
         ),
     );
-    let mut spec = specs::spec(Target::Vm, specs::job(0));
+    let mut spec = specs::spec(AzureService::Vm, specs::job(0));
     (spec.size, spec.gpus) = (Some("Standard_D4s_v5".to_owned()), 0);
     spec.checkpoints =
         Some(Checkpoints { directory: "/checkpoints".to_owned(), storage: Some(storage.clone()) });

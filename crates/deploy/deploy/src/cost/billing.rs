@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentIdentity, JobTime, Plane, Target, WorkShape, group_name};
+use cudock_azure::{Billing, Call, DeploymentIdentity, JobTime, Plane, WorkShape, group_name};
 use cudock_base::text::percent;
 use cudock_base::{Timestamp, Usd};
 use cudock_http::Method;
@@ -111,9 +111,8 @@ fn node_spans(
 }
 
 /// Whether the activity log knows the whole time that is billed: from the creation of something until its deletion.
-pub(crate) const fn is_in_activity_log(identity: &DeploymentIdentity) -> bool {
-    let is_machine = matches!(identity.target, Target::Vm);
-    (is_machine || matches!(identity.work, WorkShape::Serve { .. })) && !identity.is_spot
+pub(crate) fn is_in_activity_log(identity: &DeploymentIdentity) -> bool {
+    (identity.billing().covers_jobs || matches!(identity.work, WorkShape::Serve { .. })) && !identity.is_spot
 }
 
 /// Reads from the activity log what the services themselves can no longer tell, and adds it to what is known. If the cloud
@@ -160,26 +159,6 @@ fn billed_group(identity: &DeploymentIdentity) -> String {
     group.unwrap_or_else(|| group_name(&identity.run_id))
 }
 
-/// The types of resources, in lower case, whose creation begins the bill and whose deletion ends it. Where only the start
-/// of a container or a node begins it, the activity log does not know when that was.
-const fn billed_types(identity: &DeploymentIdentity) -> (&'static [&'static str], &'static [&'static str]) {
-    const MACHINES: &[&str] = &["microsoft.compute/virtualmachines"];
-    const CONTAINERS: &[&str] = &["microsoft.containerinstance/containergroups"];
-    const APPS: &str = "microsoft.app/containerapps";
-    const JOBS: &str = "microsoft.machinelearningservices/workspaces/jobs";
-    const ENDPOINTS: &str = "microsoft.machinelearningservices/workspaces/onlineendpoints";
-    const CLUSTERS: &[&str] = &["microsoft.machinelearningservices/workspaces/computes"];
-    const MODELS: &str = "microsoft.machinelearningservices/workspaces/onlineendpoints/deployments";
-    match identity.target {
-        Target::Vm => (MACHINES, MACHINES),
-        Target::Aci => (CONTAINERS, CONTAINERS),
-        Target::ContainerApps => (&[APPS], &[APPS, "microsoft.app/jobs"]),
-        Target::Batch => (&[], &["microsoft.batch/batchaccounts"]),
-        Target::Ml if identity.node_idle.is_some() => (&[], CLUSTERS),
-        Target::Ml => (&[MODELS], &[MODELS, ENDPOINTS, JOBS]),
-    }
-}
-
 /// The first creation and the first deletion of what is billed, without those that failed. A deletion counts from when it
 /// was accepted.
 fn read_events(events: &[Value], identity: &DeploymentIdentity) -> BilledTime {
@@ -200,13 +179,12 @@ fn read_events(events: &[Value], identity: &DeploymentIdentity) -> BilledTime {
             .filter_map(|event| Timestamp::parse(text(event, "/eventTimestamp")))
             .min()
     };
-    let (created, deleted) = billed_types(identity);
+    let Billing { created, deleted, begins_when_complete, .. } = identity.billing();
     let acts = |operation: &str, verb: &str, types: &[&str]| {
         operation.strip_suffix(verb).is_some_and(|resource_type| types.contains(&resource_type))
     };
     let accepted = ["Accepted", "Started", "Succeeded"];
-    // A container group is billed from the start of its containers on, which ends its creation.
-    let created_with: &[&str] = if identity.target == Target::Aci { &["Succeeded"] } else { &accepted };
+    let created_with: &[&str] = if begins_when_complete { &["Succeeded"] } else { &accepted };
     BilledTime {
         is_at_most: false,
         from: first(created_with, &|operation| {
@@ -226,6 +204,7 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
 
 #[cfg(test)]
 mod tests {
+    use cudock_facts::services::AzureService;
     use serde_json::json;
 
     use super::*;
@@ -242,7 +221,7 @@ mod tests {
         let identity = DeploymentIdentity {
             subscription: "s".into(),
             run_id: "0123456789ab".into(),
-            target: Target::Vm,
+            service: AzureService::Vm,
             region: "eastus".into(),
             work: WorkShape::Job { tasks: 1 },
             is_spot: false,

@@ -2,15 +2,14 @@
 
 pub(crate) mod billing;
 
+use cudock_facts::services::AzureOffering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_azure::{DeploymentState, WorkShape};
 use cudock_base::{Date, Timestamp, Usd};
 use cudock_facts::Facts;
-use cudock_plan::{
-    Catalog, Constraints, GpuNeeds, MachineNeeds, ServiceKind, Start, Verdicts, Work, Workload, plan,
-};
+use cudock_plan::{Catalog, Constraints, GpuNeeds, MachineNeeds, Start, Verdicts, Work, Workload, plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,7 +18,7 @@ use crate::cost::billing::whole_seconds;
 use crate::create::run::Deployer;
 use crate::error::DeployError;
 use crate::journal::{DeploymentRecord, Journal};
-use crate::names::{phase_name, target_name};
+use crate::names::phase_name;
 use crate::observe::{DeploymentName, refresh};
 
 /// The report of `cudock cost`.
@@ -284,7 +283,7 @@ fn alternative(
     };
     let verdicts = Verdicts::default();
     let plan = plan(catalog, facts, &workload, &verdicts);
-    let own = |kind: ServiceKind| kind.table_id() == target_name(record.identity.target);
+    let own = |kind: AzureOffering| kind.service().id() == record.identity.service.id();
     let other = plan.ranked().iter().map(|ranked| plan.placement(ranked)).find(|placement| {
         !(own(placement.service)
             && placement.size.eq_ignore_ascii_case(&size.name)

@@ -45,9 +45,9 @@ fn read(cloud: &dyn CloudApi, identity: &DeploymentIdentity) -> Result<ExistingR
     let mut existing =
         ExistingResources { batch_account: identity.batch_account.clone(), ..ExistingResources::default() };
     // The name was checked when the deployment was planned.
-    if let Ok(Some(call)) = existing.call(identity.target, &identity.subscription) {
+    if let Ok(Some(call)) = existing.call(identity.service, &identity.subscription) {
         let answer = answer(cloud, &call, &mut None)?;
-        existing.read(identity.target, answer.as_ref());
+        existing.read_resource(identity.service, answer.as_ref());
     }
     Ok(existing)
 }

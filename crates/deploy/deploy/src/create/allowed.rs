@@ -45,7 +45,7 @@ pub(crate) fn allowed(facts: &Facts, request: &DeployRequest<'_>) -> Result<Allo
         because: is_by_group.then(|| ", the `location` of the group,".to_owned()),
     };
     let details = &request.existing.details;
-    let description = request.existing.description(request.target).unwrap_or_default();
+    let description = request.existing.description(request.service).unwrap_or_default();
     if let Some(region) = &details.region {
         if !regions.allows(|given| bare_region(given) == *region) {
             let message =

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cudock_azure::{Checkpoints, DeploymentState, Status, Target, WorkShape};
+use cudock_azure::{Checkpoints, DeploymentState, Status, WorkShape};
 
 use crate::clock::pause;
 use crate::create::run::{Deployer, PlannedDeployment};
@@ -189,7 +189,7 @@ impl Deployer<'_> {
     ) -> Result<Duration, DeployError> {
         self.bill_deleted(&self.known(&record.run_id)?)?;
         let known = self.known(&record.run_id)?;
-        let is_mounted = record.identity.target == Target::Batch;
+        let is_mounted = record.identity.mounts_checkpoints();
         let question = checkpoints.and_then(|checkpoints| checkpoints.question(&record.name, is_mounted));
         let blobs = question.and_then(|question| self.cloud.download(&question, None).ok());
         let kept = blobs.as_deref().and_then(Checkpoints::last_written);

@@ -1,15 +1,17 @@
 //! The places for a workload: what the plan ranks best, or the only one where there is nothing to rank.
 
+use cudock_facts::services::AzureOffering;
+use cudock_facts::services::AzureService;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cudock_azure::{SpecPlacement, Target};
+use cudock_azure::SpecPlacement;
 use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_group::Reading;
 use cudock_group::restart::RestartPolicy;
 use cudock_http::NoProgress;
-use cudock_plan::{Catalog, Plan, Rejection, ServiceKind, Work, codes, plan};
+use cudock_plan::{Catalog, Plan, Rejection, Work, codes, plan};
 use cudock_project::WorkloadFlags;
 use cudock_project::{Project, TimeSpan, WorkloadKind};
 use cudock_workload::{Notify, Resolved};
@@ -17,7 +19,6 @@ use cudock_workload::{Notify, Resolved};
 use crate::create::allowed::Allowed;
 use crate::create::placements::{DEFAULT_TTL, DeployRequest, DeploySource};
 use crate::error::DeployError;
-use crate::names::{target_name, target_named, target_title};
 
 /// A place for the workload, with what the plan knows about it.
 pub(crate) struct PlacedWork {
@@ -37,11 +38,10 @@ pub(crate) fn choices(
 ) -> Result<Vec<PlacedWork>, DeployError> {
     // The tables have sizes with GPUs only.
     let is_known = |size: &String| facts.sizes().find(size).one().is_some();
-    Ok(match (request.target, allowed.sizes.as_slice()) {
-        (Target::Aci, _) => vec![without_plan(request, allowed, None)?],
-        (Target::Batch | Target::Ml, [size])
-            if request.existing.details.sizes.is_some() && !is_known(size) =>
-        {
+    let offered = AzureOffering::ALL.into_iter().filter(|offering| offering.service() == request.service);
+    Ok(match allowed.sizes.as_slice() {
+        _ if !offered.into_iter().any(AzureOffering::has_gpus) => vec![without_plan(request, allowed, None)?],
+        [size] if request.existing.has_nodes(request.service) && !is_known(size) => {
             vec![without_plan(request, allowed, Some(size))?]
         }
         _ => ranked(facts, request, allowed)?,
@@ -58,7 +58,7 @@ fn ranked(
     let catalog = Catalog::of(facts);
     let plan = plan(&catalog, facts, &workload, &verdicts);
     let ranked = plan.ranked().iter().chain(plan.unlisted());
-    let ranked = ranked.filter(|ranked| ranked.offer.service != ServiceKind::Aks);
+    let ranked = ranked.filter(|ranked| ranked.offer.service.service().is_deployable());
     let choices: Vec<PlacedWork> = ranked
         .take(request.flags.placements.max(1))
         .map(|ranked| {
@@ -73,20 +73,20 @@ fn ranked(
             Ok(PlacedWork { placement: SpecPlacement::try_from(&placement)?, kind, time, items })
         })
         .collect::<Result<_, DeployError>>()?;
-    if choices.is_empty() { Err(no_placement(request.target, allowed, &plan).into()) } else { Ok(choices) }
+    if choices.is_empty() { Err(no_placement(request.service, allowed, &plan).into()) } else { Ok(choices) }
 }
 
 /// Why nothing fits: what the service does not do at all, or else what the size lacks that is nearest to fitting.
-fn no_placement(target: Target, allowed: &Allowed, plan: &Plan<'_>) -> UsageError {
-    let kinds = ServiceKind::named(target_name(target));
-    let whole = |kind: &ServiceKind| {
+fn no_placement(service: AzureService, allowed: &Allowed, plan: &Plan<'_>) -> UsageError {
+    let kinds = AzureOffering::named(service.id());
+    let whole = |kind: &AzureOffering| {
         let mut rejected = plan.rejected().iter();
         rejected.find(|rejection| rejection.service == Some(*kind) && rejection.size.is_none())
     };
     if let Some(rejections) = kinds.iter().map(whole).collect::<Option<Vec<_>>>()
         && let Some(first) = rejections.first()
     {
-        let error = UsageError::new(format!("cannot deploy to {}: {}", target_title(target), first.reason));
+        let error = UsageError::new(format!("cannot deploy to {}: {}", service.title(), first.reason));
         let is_other_work = rejections.iter().all(|rejection| rejection.code == codes::OTHER_KIND_OF_WORK);
         return if is_other_work { error.hint(services_for(plan)) } else { error };
     }
@@ -97,7 +97,7 @@ fn no_placement(target: Target, allowed: &Allowed, plan: &Plan<'_>) -> UsageErro
     });
     UsageError::new(format!(
         "no size of {}{} fits this workload{}",
-        target_title(target),
+        service.title(),
         place.unwrap_or_default(),
         reason.unwrap_or_default()
     ))
@@ -105,7 +105,7 @@ fn no_placement(target: Target, allowed: &Allowed, plan: &Plan<'_>) -> UsageErro
 }
 
 /// The rejection that says most: of what could be had, else of what is gone, else of what nobody asked for.
-fn nearest<'p>(plan: &'p Plan<'_>, kinds: &[ServiceKind]) -> Option<&'p Rejection> {
+fn nearest<'p>(plan: &'p Plan<'_>, kinds: &[AzureOffering]) -> Option<&'p Rejection> {
     let rank = |rejection: &Rejection| match rejection.code {
         codes::NOT_WANTED => 2,
         codes::SIZE_RETIRED | codes::UNDOCUMENTED_SIZE | codes::NOT_NVIDIA => 1,
@@ -119,10 +119,11 @@ fn nearest<'p>(plan: &'p Plan<'_>, kinds: &[ServiceKind]) -> Option<&'p Rejectio
 
 /// The services that do this kind of work and have GPUs.
 fn services_for(plan: &Plan<'_>) -> String {
-    let suits = |kind: &ServiceKind| if plan.serves() { kind.serves() } else { kind.runs_jobs() };
-    let others = ServiceKind::ALL.into_iter().filter(suits);
-    let mut names: Vec<&str> = others.map(ServiceKind::table_id).collect();
-    names.retain(|name| target_named(name).is_some_and(|target| target != Target::Aci));
+    let suits = |kind: &AzureOffering| if plan.serves() { kind.serves() } else { kind.runs_jobs() };
+    let others = AzureOffering::ALL.into_iter().filter(suits);
+    let services = others.filter(|offering| offering.has_gpus()).map(AzureOffering::service);
+    let mut names: Vec<&str> =
+        services.filter(|service| service.is_deployable()).map(AzureService::id).collect();
     names.sort_unstable();
     names.dedup();
     format!("--on {}", names.join(", or --on "))
@@ -131,7 +132,7 @@ fn services_for(plan: &Plan<'_>) -> String {
 /// The workload with the flags as constraints. The image is not inspected: that would download it.
 fn resolve(facts: &Facts, request: &DeployRequest<'_>, allowed: &Allowed) -> Result<Resolved, DeployError> {
     let mut flags = WorkloadFlags {
-        service: vec![target_name(request.target).to_owned()],
+        service: vec![request.service.id().to_owned()],
         region: allowed.regions.clone(),
         size: allowed.sizes.clone(),
         spot: request.flags.spot,
@@ -176,13 +177,13 @@ fn without_plan(
 ) -> Result<PlacedWork, UsageError> {
     let manifest = &request.project().manifest;
     let region = allowed.regions.first().ok_or_else(|| {
-        let message = format!("{} needs a region", target_title(request.target));
+        let message = format!("{} needs a region", request.service.title());
         UsageError::new(message).hint("--region westeurope, or `regions` under [deploy] in cudock.toml")
     })?;
     let is_job = manifest.workload.duration.is_some() || manifest.workload.kind == WorkloadKind::Job;
     Ok(PlacedWork {
         placement: SpecPlacement {
-            target: request.target,
+            service: request.service,
             region: region.clone(),
             size: size.cloned(),
             gpus: 0,

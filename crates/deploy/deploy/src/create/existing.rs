@@ -1,6 +1,8 @@
 //! Reads the resources that a deployment uses and does not create, before anything is planned.
 
-use cudock_azure::{Call, ExistingResources, Target};
+use cudock_azure::{Call, ExistingResources};
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use cudock_project::DeployFlags;
 use serde_json::Value;
 
@@ -10,26 +12,29 @@ use crate::observe::answer;
 
 /// What the flags name, with what the cloud says about it if there is one to ask. Preflight tells what does not exist.
 pub fn read_existing(
+    facts: &Facts,
     cloud: Option<&dyn CloudApi>,
     subscription: &str,
-    target: Target,
+    service: AzureService,
     flags: &DeployFlags,
 ) -> Result<ExistingResources, DeployError> {
     let mut existing = crate::flags::existing(flags);
-    let (Some(cloud), Some(description)) = (cloud, existing.description(target)) else { return Ok(existing) };
+    let (Some(cloud), Some(description)) = (cloud, existing.description(service)) else {
+        return Ok(existing);
+    };
     let read = |call: &Call| -> Result<Option<Value>, DeployError> {
         let cannot = |error| DeployError::cloud(format!("cannot read {description}"), error);
         answer(cloud, call, &mut None).map_err(cannot)
     };
-    if let Some(call) = existing.call(target, subscription)? {
+    if let Some(call) = existing.call(service, subscription)? {
         let answer = read(&call)?;
-        existing.read(target, answer.as_ref());
+        existing.read(facts, service, answer.as_ref());
     }
     if existing.details.missing.is_none()
-        && let Some(call) = existing.nodes_call(target, subscription)?
+        && let Some(call) = existing.nodes_call(service, subscription)?
     {
         let answer = read(&call)?;
-        existing.read_nodes(target, answer.as_ref());
+        existing.read_nodes(facts, service, answer.as_ref());
     }
     Ok(existing)
 }

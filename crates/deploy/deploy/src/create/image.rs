@@ -19,7 +19,6 @@ use cudock_image::registry::{Client, Credentials, Error, Options, Reference, use
 use cudock_image::{Access, ImageSource, Platform, Pull};
 
 use crate::create::run::PlannedDeployment;
-use crate::names::target_name;
 
 /// More than this is not fetched to judge an image. `cudock check` fetches it, and then it is here.
 const MOST_FETCHED: u64 = 1 << 30;
@@ -139,7 +138,7 @@ fn judge_on(
     let target = match facts.services().profile.iter().find(|profile| profile.name.eq_ignore_ascii_case(size))
     {
         Some(profile) => Target::of_profile(facts, profile),
-        None => Target::of_size(facts, &format!("{}/{size}", target_name(spec.target)), None, today),
+        None => Target::of_size(facts, &format!("{}/{size}", spec.service.id()), None, today),
     };
     let target = target.map_err(|error| error_chain(&error))?;
     let missing = images.first().map_or(0, |(image, _)| image.bytes_to_fetch());

@@ -1,10 +1,11 @@
 //! Where a workload can run and how, as deployments that are ready to be created.
 
+use cudock_facts::services::AzureService;
 use std::time::Duration;
 
 use cudock_azure::{
     BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecOptions,
-    SpecVariable, Target, codes, deployment,
+    SpecVariable, codes, deployment, uploads_outputs,
 };
 use cudock_base::text::format::duration;
 use cudock_base::{Date, Environment, Secret, UsageError, Usd};
@@ -45,7 +46,7 @@ pub enum DeploySource<'a> {
 /// What is deployed, where and by whom.
 pub struct DeployRequest<'a> {
     pub source: DeploySource<'a>,
-    pub target: Target,
+    pub service: AzureService,
     pub flags: &'a DeployFlags,
     /// What the flags name, with what the cloud says about it if it was asked.
     pub existing: &'a ExistingResources,
@@ -67,15 +68,16 @@ pub fn plan_deployments(
 ) -> Result<Vec<PlannedDeployment>, DeployError> {
     let allowed = allowed(facts, request)?;
     let choices = choices(facts, request, &allowed)?;
-    choices.into_iter().map(|choice| planned(request, &allowed, choice)).collect()
+    choices.into_iter().map(|choice| planned(facts, request, &allowed, choice)).collect()
 }
 
 fn planned(
+    facts: &Facts,
     request: &DeployRequest<'_>,
     allowed: &Allowed,
     choice: PlacedWork,
 ) -> Result<PlannedDeployment, DeployError> {
-    let (mut spec, losses) = spec(request, choice)?;
+    let (mut spec, losses) = spec(facts, request, choice)?;
     if let Some(cpus) = request.flags.cpus {
         spec.cpus = cpus;
     }
@@ -86,7 +88,7 @@ fn planned(
     if let Some(name) = request.name {
         name.clone_into(&mut spec.name);
     }
-    let mut deployment = deployment(&spec)?;
+    let mut deployment = deployment(facts, &spec)?;
     deployment.losses.extend(losses);
     deployment.losses.extend(assumed_region(request, allowed, &spec.region));
     Ok(PlannedDeployment { spec, deployment })
@@ -94,7 +96,7 @@ fn planned(
 
 /// What is not known of a resource that exists, if Azure was not asked about it and the user names no region.
 fn assumed_region(request: &DeployRequest<'_>, allowed: &Allowed, region: &str) -> Option<Finding> {
-    let description = request.existing.description(request.target)?;
+    let description = request.existing.description(request.service)?;
     let details = &request.existing.details;
     let is_known = details.region.is_some() || details.missing.is_some() || allowed.regions.len() == 1;
     (!is_known).then(|| {
@@ -104,19 +106,21 @@ fn assumed_region(request: &DeployRequest<'_>, allowed: &Allowed, region: &str) 
 }
 
 fn spec(
+    facts: &Facts,
     request: &DeployRequest<'_>,
     choice: PlacedWork,
 ) -> Result<(DeploymentSpec, Vec<Finding>), DeployError> {
     let options = options(request, &choice)?;
     match request.source {
         DeploySource::Group(reading, _) => {
-            Ok(DeploymentSpec::from_group(reading, choice.placement, options)?)
+            Ok(DeploymentSpec::from_group(facts, reading, choice.placement, options)?)
         }
         DeploySource::Project(project) => {
             let mut manifest = project.manifest.clone();
             manifest.workload.kind = choice.kind;
             manifest.workload.image = request.flags.image.clone().or(manifest.workload.image);
-            let spec = DeploymentSpec::from_manifest(&project.name(), &manifest, choice.placement, options)?;
+            let spec =
+                DeploymentSpec::from_manifest(facts, &project.name(), &manifest, choice.placement, options)?;
             Ok((spec, Vec::new()))
         }
     }
@@ -166,7 +170,7 @@ fn checkpoints(request: &DeployRequest<'_>) -> Result<Option<Checkpoints>, Usage
 fn outputs(request: &DeployRequest<'_>) -> Result<Option<Outputs>, UsageError> {
     let pattern = request.flags.outputs.clone();
     match Outputs::storage(request.environment)? {
-        Some(storage) if pattern.is_some() || request.target == Target::Batch => {
+        Some(storage) if pattern.is_some() || uploads_outputs(request.service) => {
             Ok(Some(Outputs { storage, pattern }))
         }
         None if pattern.is_some() => Err(UsageError::new("outputs need a place in blob storage")

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use cudock_azure::{Call, DeploymentState, Phase, Status, Step, Target};
+use cudock_azure::{Call, DeploymentState, Phase, Status, Step};
 use cudock_http::Method;
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ impl Deployer<'_> {
                 matches!(seen.state, DeploymentState::Succeeded | DeploymentState::Failed)
                     && seen.billed_until.is_none()
             };
-            if identity.target == Target::Batch && seen.as_ref().is_some_and(is_between) {
+            if identity.ends_before_its_tasks() && seen.as_ref().is_some_and(is_between) {
                 seen = read().or(seen);
             }
             seen.map_or(Ok(()), |seen| self.journal.observe(run_id, &seen))

@@ -8,7 +8,7 @@ use rusqlite::{ErrorCode, Transaction, params};
 
 use super::{Journal, JournalError, NewDeployment, StepRole, StepState};
 use crate::cost::billing::BilledTime;
-use crate::names::{phase_name, state_name, target_name};
+use crate::names::{phase_name, state_name};
 
 impl Journal {
     /// Writes down a deployment before anything of it is created.
@@ -31,7 +31,7 @@ impl Journal {
                     deployment.name,
                     identity,
                     cleanup,
-                    target_name(deployment.target),
+                    deployment.service.id(),
                     deployment.region,
                     spec.size,
                     spec.gpus,

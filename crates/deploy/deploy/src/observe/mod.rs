@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
 use crate::journal::{DeploymentRecord, Journal, JournalError};
-use crate::names::{state_name, target_name};
+use crate::names::state_name;
 
 /// Status requests at the same time.
 const CONCURRENT: usize = 16;
@@ -63,7 +63,7 @@ pub(crate) fn answer(
 pub struct DeploymentName {
     pub name: String,
     pub run_id: String,
-    pub target: &'static str,
+    pub service: &'static str,
     pub region: String,
     pub size: Option<String>,
     pub state: &'static str,
@@ -74,7 +74,7 @@ impl DeploymentName {
         Self {
             name: record.name.clone(),
             run_id: record.run_id.clone(),
-            target: target_name(record.identity.target),
+            service: record.identity.service.id(),
             region: record.identity.region.clone(),
             size: record.size.clone(),
             state: state_name(record.state),

@@ -5,9 +5,10 @@ mod native;
 mod service_runner;
 mod trial_jobs;
 
+use cudock_facts::services::AzureService;
 use std::time::Duration;
 
-use cudock_azure::{Target, WorkKind, deployment, open_job, open_jobs, sweep_deployment};
+use cudock_azure::{WorkKind, deployment, open_job, open_jobs, sweep_deployment};
 use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_project::{PassMode, Project, TimeSpan, WorkloadKind};
@@ -147,20 +148,20 @@ fn machine(
         retries: 0,
     };
     let (mut jobs, mut note) = (None, None);
-    let deployment = if spec.target == Target::Batch {
+    let deployment = if spec.service == AzureService::Batch {
         check_trials(plan)?;
-        let (deployment, tasks) = open_job(deployment(&spec)?)?;
+        let (deployment, tasks) = open_job(deployment(facts, &spec)?)?;
         jobs = Some(TrialJobs::Batch(tasks));
         deployment
     } else {
         let left = spec.expires.since(request.requester.now);
         match native::job(plan, spec.size.as_deref(), spec.price_per_hour, left) {
-            Ok(job) => sweep_deployment(deployment(&spec)?, &job)?,
+            Ok(job) => sweep_deployment(facts, deployment(facts, &spec)?, &job)?,
             Err(reason) => {
                 if let WorkKind::Job { items, .. } = &mut spec.work {
                     *items = vec![Vec::new(); single_jobs(plan, &reason)?];
                 }
-                let (deployment, single) = open_jobs(deployment(&spec)?)?;
+                let (deployment, single) = open_jobs(deployment(facts, &spec)?)?;
                 jobs = Some(TrialJobs::Ml(SingleJobs::new(single)));
                 note = Some(format!("each trial is a job of its own: {reason}"));
                 deployment

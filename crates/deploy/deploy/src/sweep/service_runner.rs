@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_azure::{DeploymentIdentity, JobTime, Target};
+use cudock_azure::{DeploymentIdentity, JobTime};
 use cudock_base::Timestamp;
 use cudock_sweep::{AttemptEnd, Event, SweepPlan, TrialHandle, TrialId};
 use cudock_sweep_run::{AttemptToStart, LiveAttempt, OutputMetrics, Runner, RunnerEvent, trial_words};
@@ -77,7 +77,7 @@ impl RunnerMachine {
         times.retain(|time| !self.billed.contains(time));
         let from = match times.iter().map(|time| time.from).min() {
             // Nodes of Batch are billed before they run a task.
-            None if !self.is_billed && self.identity.target == Target::Batch => {
+            None if !self.is_billed && self.identity.billing().bills_nodes => {
                 let (status, _) = status(cloud, &self.identity)
                     .map_err(|error| DeployError::cloud("cannot read since when the nodes exist", error))?;
                 status.billed_from

@@ -46,7 +46,7 @@ fn state_and_cost_come_from_the_cloud() {
     let (deployments, notes) = ps(&journal, Some(&cloud), false).unwrap();
     assert!(notes.is_empty(), "{notes:?}");
     for deployment in &deployments {
-        assert_eq!((deployment.deployment.state, deployment.deployment.target), ("running", "aci"));
+        assert_eq!((deployment.deployment.state, deployment.deployment.service), ("running", "aci"));
         assert_eq!(deployment.cost_per_hour, Usd::from_cents(360));
         assert!(deployment.cost_so_far >= Usd::from_cents(360), "{deployment:?}");
         assert!(deployment.resources.iter().any(|id| id.contains("containerGroups")), "{deployment:?}");

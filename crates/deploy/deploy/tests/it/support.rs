@@ -1,13 +1,13 @@
 //! A cloud in memory with one kind of workload: a container group that runs a job.
 
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
-use cudock_azure::{
-    Call, DeploymentSpec, ExistingResources, Plane, Step, Target, Terminal, WorkKind, deployment,
-};
+use cudock_azure::{Call, DeploymentSpec, ExistingResources, Plane, Step, Terminal, WorkKind, deployment};
 use cudock_base::{Secret, Timestamp, Usd};
 use cudock_deploy::{
     ApiError, ApiErrorReason, ApiReply, Clock, CloudApi, DeployOutput, Deployer, DeploymentRecord, Journal,
@@ -413,7 +413,7 @@ pub(crate) fn planned_service(name: &str, run_id: &str) -> PlannedDeployment {
 /// A job in the Batch account of the user, with its host if the account was asked for it.
 pub(crate) fn planned_batch(name: &str, run_id: &str, host: Option<&str>) -> PlannedDeployment {
     let mut spec = planned(name, run_id).spec;
-    spec.target = Target::Batch;
+    spec.service = AzureService::Batch;
     spec.size = Some("Standard_NC4as_T4_v3".to_owned());
     spec.existing.batch_account = Some("shared/gpubatch".to_owned());
     spec.existing.details.endpoint = host.map(str::to_owned);
@@ -425,7 +425,7 @@ pub(crate) fn planned_spot(name: &str, run_id: &str) -> PlannedDeployment {
     let job = planned(name, run_id).spec;
     let size = Some("Standard_NC4as_T4_v3".to_owned());
     with_deployment(DeploymentSpec {
-        target: Target::Vm,
+        service: AzureService::Vm,
         size,
         gpus: 1,
         cpus: 4.0,
@@ -441,7 +441,7 @@ fn planned_work(name: &str, run_id: &str, work: WorkKind) -> PlannedDeployment {
         run_id: run_id.to_owned(),
         subscription: SUBSCRIPTION.to_owned(),
         region: "westeurope".to_owned(),
-        target: Target::Aci,
+        service: AzureService::Aci,
         size: None,
         gpus: 0,
         cpus: 1.0,
@@ -465,6 +465,6 @@ fn planned_work(name: &str, run_id: &str, work: WorkKind) -> PlannedDeployment {
 }
 
 fn with_deployment(spec: DeploymentSpec) -> PlannedDeployment {
-    let deployment = deployment(&spec).unwrap();
+    let deployment = deployment(&Facts::embedded(), &spec).unwrap();
     PlannedDeployment { spec, deployment }
 }

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::offer::RegionId;
-use crate::catalog::service::ServiceKind;
 use crate::context::Case;
 use crate::plan::reject::RejectReason;
+use cudock_facts::services::AzureOffering;
 
 /// The evidence that an offer can be ordered, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -63,9 +63,9 @@ impl SeriesRegions {
     }
 }
 
-/// How each service supports a series, by [`ServiceKind::index`]; none if it does not.
+/// How each service supports a series, by [`AzureOffering::index`]; none if it does not.
 pub(crate) fn series_support(facts: &Facts, series: Option<&str>) -> [Option<Proof>; 9] {
-    ServiceKind::ALL.map(|kind| {
+    AzureOffering::ALL.map(|kind| {
         let row = series.and_then(|series| facts.services().support_of(kind.id(), series));
         match row.map(|row| (row.value, row.inferred)) {
             Some((SupportValue::Documented, false)) => Some(Proof::Documented),

@@ -15,7 +15,7 @@ pub(crate) const GIB: u64 = 1 << 30;
 pub(crate) struct MachineType {
     pub(crate) name: String,
     pub(crate) series: Option<String>,
-    /// How each service supports it, by [`ServiceKind::index`](crate::ServiceKind); none if it does not.
+    /// How each service supports it, by [`AzureOffering::index`](crate::AzureOffering); none if it does not.
     pub(crate) series_support: [Option<Proof>; 9],
     /// The regions that have it, if only some do.
     pub(crate) sold_in: Option<SeriesRegions>,

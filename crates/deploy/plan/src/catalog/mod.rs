@@ -4,14 +4,13 @@ pub(crate) mod availability;
 pub(crate) mod machine;
 pub(crate) mod offer;
 mod offers;
-pub(crate) mod service;
 
 use cudock_facts::Facts;
 
 use crate::catalog::availability::RegionStatus;
 use crate::catalog::machine::{MachineType, ProfilePlan};
 use crate::catalog::offer::{Offer, RegionId, SizeId, SourceId};
-use crate::catalog::service::ServiceKind;
+use cudock_facts::services::AzureOffering;
 
 /// Every service, size, region and priority that has a price. Built once; planning only reads it.
 #[derive(Debug, Clone)]
@@ -118,7 +117,7 @@ impl Catalog {
         self.machines.get(size.index())
     }
 
-    pub(crate) fn offers_of(&self, service: ServiceKind, size: SizeId) -> &[Offer] {
+    pub(crate) fn offers_of(&self, service: AzureOffering, size: SizeId) -> &[Offer] {
         let wanted = (service.index(), size);
         let begin = self.offers.partition_point(|offer| (offer.service.index(), offer.size) < wanted);
         let rest = self.offers.get(begin..).unwrap_or_default();
@@ -128,10 +127,10 @@ impl Catalog {
 }
 
 /// Whether a service runs on machines of this type.
-pub(crate) fn belongs(machine: &MachineType, service: ServiceKind) -> bool {
+pub(crate) fn belongs(machine: &MachineType, service: AzureOffering) -> bool {
     match machine.profile {
-        Some(ProfilePlan::Consumption) => service == ServiceKind::ContainerApps,
-        Some(ProfilePlan::Dedicated) => service == ServiceKind::ContainerAppsDedicated,
+        Some(ProfilePlan::Consumption) => service == AzureOffering::ContainerApps,
+        Some(ProfilePlan::Dedicated) => service == AzureOffering::ContainerAppsDedicated,
         None => service.uses_vm_sizes(),
     }
 }

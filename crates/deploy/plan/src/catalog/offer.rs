@@ -3,8 +3,8 @@
 use cudock_base::Usd;
 use cudock_facts::version::Date;
 
-use crate::catalog::service::ServiceKind;
 use crate::workload::Priority;
+use cudock_facts::services::AzureOffering;
 
 /// A size or workload profile of a [`crate::Catalog`]. Ids follow the order of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,7 +38,7 @@ pub struct Offer {
     pub size: SizeId,
     pub region: RegionId,
     pub source: SourceId,
-    pub service: ServiceKind,
+    pub service: AzureOffering,
     pub priority: Priority,
     /// Whether the price was derived from others because none was found.
     pub assumed: bool,
@@ -47,7 +47,7 @@ pub struct Offer {
 impl Offer {
     /// An offer whose price has no known source.
     pub const fn new(
-        service: ServiceKind,
+        service: AzureOffering,
         size: SizeId,
         region: RegionId,
         priority: Priority,

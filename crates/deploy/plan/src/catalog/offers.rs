@@ -8,8 +8,8 @@ use cudock_facts::version::Date;
 use super::Catalog;
 use crate::catalog::machine::{GIB, MachineType, ProfilePlan};
 use crate::catalog::offer::{Offer, RegionId, SizeId, SourceId};
-use crate::catalog::service::ServiceKind;
 use crate::workload::Priority;
+use cudock_facts::services::AzureOffering;
 
 /// All offers, and the names of their price sources.
 pub(super) fn all(catalog: &Catalog, facts: &Facts) -> (Vec<Offer>, Vec<String>) {
@@ -33,7 +33,7 @@ fn of_sizes(catalog: &Catalog, facts: &Facts, sources: &[String]) -> Vec<Offer> 
         let index = sources.iter().position(|known| Some(known.as_str()) == name);
         SourceId(index.and_then(|index| u16::try_from(index).ok()).unwrap_or(u16::MAX))
     };
-    let services = || ServiceKind::ALL.into_iter().filter(|service| service.uses_vm_sizes());
+    let services = || AzureOffering::ALL.into_iter().filter(|service| service.uses_vm_sizes());
     let mut offers = Vec::with_capacity(16_384);
     // Rows of a size are adjacent: its id is looked up once.
     let mut last: Option<(&str, Option<SizeId>)> = None;
@@ -70,12 +70,12 @@ fn of_profile(
 ) -> Option<Offer> {
     let (service, kinds, per_hour) = match machine.profile? {
         ProfilePlan::Consumption => (
-            ServiceKind::ContainerApps,
+            AzureOffering::ContainerApps,
             [MeterKind::VcpuSecond, MeterKind::GibSecond, MeterKind::GpuSecond],
             3600,
         ),
         ProfilePlan::Dedicated => (
-            ServiceKind::ContainerAppsDedicated,
+            AzureOffering::ContainerAppsDedicated,
             [MeterKind::ProfileVcpuHour, MeterKind::ProfileGibHour, MeterKind::ProfileGpuHour],
             1,
         ),
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn offers_of_a_size_on_a_service_are_adjacent() {
         let mut seen = 0;
-        for service in ServiceKind::ALL {
+        for service in AzureOffering::ALL {
             for size in catalog().sizes() {
                 let offers = catalog().offers_of(service, size);
                 assert!(offers.iter().all(|offer| (offer.service, offer.size) == (service, size)));

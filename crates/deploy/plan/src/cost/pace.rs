@@ -92,9 +92,9 @@ fn share_of(case: &Case, speed: Ratio) -> Ratio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::service::ServiceKind;
     use crate::testing::{HOUR, data, facts, job, on};
     use crate::workload::{Access, DataNeeds, Workload};
+    use cudock_facts::services::AzureOffering;
 
     const A100: &str = "Standard_NC24ads_A100_v4";
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn pace(workload: &Workload, size: &str) -> Pace {
-        on(workload, ServiceKind::Vm, size, |case| Pace::of(case, ReadMode::Stream))
+        on(workload, AzureOffering::Vm, size, |case| Pace::of(case, ReadMode::Stream))
     }
 
     #[test]
@@ -182,14 +182,14 @@ mod tests {
         };
         assert_eq!(pace.gpu, Ratio::new(tera("H100-SXM"), tera("A100-80")));
         workload.gpu.measured_on = None;
-        let assumed = on(&workload, ServiceKind::Vm, A100, |case| Pace::of(case, ReadMode::Stream));
+        let assumed = on(&workload, AzureOffering::Vm, A100, |case| Pace::of(case, ReadMode::Stream));
         assert_eq!((assumed.gpu, assumed.known), (Ratio::ONE, SpeedSource::Assumed));
     }
 
     #[test]
     fn data_that_was_copied_bounds_nothing() {
         let workload = reading("files-standard-hot", 124_000_000);
-        let pace = on(&workload, ServiceKind::Vm, A100, |case| Pace::of(case, ReadMode::Stage));
+        let pace = on(&workload, AzureOffering::Vm, A100, |case| Pace::of(case, ReadMode::Stage));
         assert_eq!(pace.stretch(HOUR), Some(HOUR));
     }
 }

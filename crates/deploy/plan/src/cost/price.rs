@@ -144,9 +144,9 @@ fn moved(case: &Case, region: &RegionCosts, usage: &Usage) -> Result<Usd, Unpric
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::service::ServiceKind;
     use crate::testing::{T4, data, job, parts_at_a_dollar, serve};
     use crate::workload::{Access, DataNeeds};
+    use cudock_facts::services::AzureOffering;
 
     fn nanos(money: Usd) -> u128 {
         money.nanos()
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn time_is_paid_by_the_hour_and_rounded_up_once() {
         // 40 minutes on a machine: 85 s of start and 2375 s of work at a dollar an hour.
-        let parts = parts_at_a_dollar(&job(40), ServiceKind::Vm, T4);
+        let parts = parts_at_a_dollar(&job(40), AzureOffering::Vm, T4);
         // 2375/3600 = 0.6597222..., up; with the start 2460/3600 = 0.6833333..., up.
         assert_eq!(nanos(parts.of(PartKind::Compute)), 659_722_223);
         assert_eq!(nanos(parts.of(PartKind::ColdStart)), 683_333_334 - 659_722_223);
@@ -173,7 +173,7 @@ mod tests {
     fn a_cluster_costs_more_than_its_nodes() {
         // 0.10 for the cluster, 0.096 for the system node, 0.025 for the balancer: 0.221 an hour, for
         // 450 + 20 + 40 + 5 + 2400 = 2915 s.
-        let parts = parts_at_a_dollar(&job(40), ServiceKind::Aks, T4);
+        let parts = parts_at_a_dollar(&job(40), AzureOffering::Aks, T4);
         assert_eq!(nanos(parts.of(PartKind::Fee)), (221_000_000_u128 * 2915).div_ceil(3600));
     }
 
@@ -182,25 +182,25 @@ mod tests {
         // 0.33 a day for a balancer and 0.167 a day for the registry, for 360 + 20 + 60 + 5 + 2400 = 2845 s of 86,400 s:
         // 0.497 x 2845 / 86,400 = 0.0163653356.
         let fee = |kind| parts_at_a_dollar(&job(40), kind, T4).of(PartKind::Fee);
-        assert_eq!(nanos(fee(ServiceKind::MlCluster)), 16_365_336);
-        assert_eq!(fee(ServiceKind::MlServerless), fee(ServiceKind::MlCluster));
+        assert_eq!(nanos(fee(AzureOffering::MlCluster)), 16_365_336);
+        assert_eq!(fee(AzureOffering::MlServerless), fee(AzureOffering::MlCluster));
         // 0.030 an hour for 330 + 20 + 60 + 5 + 2400 = 2815 s: 0.030 x 2815 / 3600 = 0.0234583334.
-        assert_eq!(nanos(fee(ServiceKind::Batch)), 23_458_334);
+        assert_eq!(nanos(fee(AzureOffering::Batch)), 23_458_334);
         // 51 nodes have two balancers: (2 x 0.33 + 0.167) x 2845 / 86,400 = 0.0272316551.
         let mut many = job(40);
         many.gpu.instances = 51;
-        let fee = parts_at_a_dollar(&many, ServiceKind::MlCluster, T4).of(PartKind::Fee);
+        let fee = parts_at_a_dollar(&many, AzureOffering::MlCluster, T4).of(PartKind::Fee);
         assert_eq!(nanos(fee), 27_231_656);
     }
 
     #[test]
     fn the_uncertainty_is_the_start_the_disk_and_what_is_assumed_of_fees() {
-        let parts = parts_at_a_dollar(&job(40), ServiceKind::Vm, T4);
+        let parts = parts_at_a_dollar(&job(40), AzureOffering::Vm, T4);
         assert_eq!(parts.uncertainty(), parts.of(PartKind::ColdStart) + parts.of(PartKind::Disk));
         // The balancer of serverless compute is taken from clusters: 0.33 x 2845 / 86,400 = 0.0108663195.
-        let parts = parts_at_a_dollar(&job(40), ServiceKind::MlServerless, T4);
+        let parts = parts_at_a_dollar(&job(40), AzureOffering::MlServerless, T4);
         assert_eq!(nanos(parts.uncertainty()), nanos(parts.of(PartKind::ColdStart)) + 10_866_320);
-        let parts = parts_at_a_dollar(&job(40), ServiceKind::MlCluster, T4);
+        let parts = parts_at_a_dollar(&job(40), AzureOffering::MlCluster, T4);
         assert_eq!(parts.uncertainty(), parts.of(PartKind::ColdStart));
     }
 
@@ -208,7 +208,7 @@ mod tests {
     fn with_data(part: PartKind, data: DataNeeds) -> u128 {
         let mut workload = job(40);
         workload.data = Some(data);
-        nanos(parts_at_a_dollar(&workload, ServiceKind::Vm, T4).of(part))
+        nanos(parts_at_a_dollar(&workload, AzureOffering::Vm, T4).of(part))
     }
 
     #[test]
@@ -242,10 +242,10 @@ mod tests {
     fn requests_to_container_apps_are_paid_by_the_million() {
         // One a second: 2.628 million a month at 0.40.
         let serve = serve(1000);
-        let parts = parts_at_a_dollar(&serve, ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4");
+        let parts = parts_at_a_dollar(&serve, AzureOffering::ContainerApps, "Consumption-GPU-NC8as-T4");
         assert_eq!(nanos(parts.of(PartKind::Fee)), 1_051_200_000);
         // A machine has a public address at half a cent an hour.
-        let parts = parts_at_a_dollar(&serve, ServiceKind::Vm, T4);
+        let parts = parts_at_a_dollar(&serve, AzureOffering::Vm, T4);
         assert_eq!(nanos(parts.of(PartKind::Fee)), 730 * 5_000_000);
         assert_eq!(nanos(parts.of(PartKind::Compute) + parts.of(PartKind::Idle)), 730_000_000_000);
     }

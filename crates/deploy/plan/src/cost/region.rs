@@ -10,9 +10,9 @@ use super::storage::{DataStorePrices, price};
 use crate::catalog::Catalog;
 use crate::catalog::machine::GIB;
 use crate::catalog::offer::RegionId;
-use crate::catalog::service::ServiceKind;
 use crate::context::PlanContext;
 use crate::workload::Workload;
+use cudock_facts::services::AzureOffering;
 
 /// The OS disk that Azure's documentation starts with.
 const OS_DISK: &str = "managed-disk-premium";
@@ -99,13 +99,13 @@ impl<'a> RegionCostCache<'a> {
             egress: data.and_then(|data| egress(facts, name, data.leaves)),
             transfer: transfer(facts, home, name),
             moving_assumed: data.is_some_and(|data| moving_assumed(facts, home, name, data.leaves)),
-            fees: ServiceKind::ALL.map(|kind| fees(facts, kind, name, serves)),
+            fees: AzureOffering::ALL.map(|kind| fees(facts, kind, name, serves)),
         }
     }
 }
 
 impl RegionCosts {
-    pub(crate) fn fees(&self, kind: ServiceKind) -> Fees {
+    pub(crate) fn fees(&self, kind: AzureOffering) -> Fees {
         self.fees.get(usize::from(kind.index())).copied().unwrap_or_default()
     }
 }
@@ -141,7 +141,7 @@ fn egress(facts: &Facts, region: &str, bytes: u64) -> Option<Usd> {
     (!tiers.is_empty()).then_some(total)
 }
 
-fn fees(facts: &Facts, kind: ServiceKind, region: &str, serves: bool) -> Fees {
+fn fees(facts: &Facts, kind: AzureOffering, region: &str, serves: bool) -> Fees {
     let mut assumed = false;
     let mut priced = |service: &str, meter: MeterKind| {
         let row = facts.meters().price(service, meter, None, region);
@@ -163,12 +163,12 @@ fn fees(facts: &Facts, kind: ServiceKind, region: &str, serves: bool) -> Fees {
     let (mut balancer_hour, mut requests) = (Usd::ZERO, Usd::ZERO);
     if serves {
         requests = find(kind.id(), MeterKind::RequestsMillion);
-        if matches!(kind, ServiceKind::Vm | ServiceKind::Aks) {
+        if matches!(kind, AzureOffering::Vm | AzureOffering::Aks) {
             hour += find("network", MeterKind::PublicIpHour);
         }
-        if kind == ServiceKind::Vm {
+        if kind == AzureOffering::Vm {
             // There is one kind of load balancer; its price is in the row of clusters.
-            balancer_hour = find(ServiceKind::Aks.id(), MeterKind::LoadBalancerHour);
+            balancer_hour = find(AzureOffering::Aks.id(), MeterKind::LoadBalancerHour);
         }
     }
     Fees { hour, balancer_hour, day, nodes_day, nodes_assumed, assumed_hour, requests, assumed }

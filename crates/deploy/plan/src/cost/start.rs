@@ -184,11 +184,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::catalog::service::ServiceKind;
     use crate::testing::{SECOND, data, job, on};
     use crate::workload::{Access, DataNeeds, Workload};
+    use cudock_facts::services::AzureOffering;
 
-    fn startup(workload: &Workload, service: ServiceKind, size: &str, mode: ReadMode) -> Startup {
+    fn startup(workload: &Workload, service: AzureOffering, size: &str, mode: ReadMode) -> Startup {
         let bytes = workload.data.as_ref().map_or(0, |data| data.bytes);
         on(workload, service, size, |case| Startup::of(case, mode, bytes))
     }
@@ -199,7 +199,7 @@ mod tests {
         let mut workload = job(1);
         workload.start.image =
             Some(Image { compressed: 3_000_000_000, unpacked: 6_000_000_000, layers: layers.collect() });
-        let start = startup(&workload, ServiceKind::Vm, "Standard_NC4as_T4_v3", ReadMode::Stream);
+        let start = startup(&workload, AzureOffering::Vm, "Standard_NC4as_T4_v3", ReadMode::Stream);
         (start.pull / SECOND, start.unpack / SECOND)
     }
 
@@ -225,7 +225,7 @@ mod tests {
             let layers = vec![ImageLayer { compressed: 1000, compression }];
             image_times(&Image { compressed: 1000, unpacked: 600_000_000, layers }, times).1
         };
-        on(&workload, ServiceKind::Vm, "Standard_NC4as_T4_v3", |case| {
+        on(&workload, AzureOffering::Vm, "Standard_NC4as_T4_v3", |case| {
             let mut times = case.terms.start.unwrap().clone();
             let all = [LayerCompression::Gzip, LayerCompression::Zstd, LayerCompression::None];
             assert_eq!(all.map(|compression| rates(&times, compression)), [6000; 3]);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_layer_that_comes_late_holds_up_others_only_if_they_are_unpacked_in_order() {
-        on(&job(1), ServiceKind::Vm, "Standard_NC4as_T4_v3", |case| {
+        on(&job(1), AzureOffering::Vm, "Standard_NC4as_T4_v3", |case| {
             let unpack = |in_any_order: bool| {
                 let given = case.terms.start.unwrap().clone();
                 let times = StartTimes {
@@ -262,7 +262,7 @@ mod tests {
     fn shared(layers: &[(u128, u128)], percents: impl Fn(&mut StartTimes)) -> (u128, u128) {
         let layers: Vec<_> =
             layers.iter().map(|&(fetch, unpack)| LayerWork { fetch, unpack, compressed: true }).collect();
-        on(&job(1), ServiceKind::Vm, "Standard_NC4as_T4_v3", |case| {
+        on(&job(1), AzureOffering::Vm, "Standard_NC4as_T4_v3", |case| {
             let mut times = StartTimes { unpacks_in_any_order: true, ..case.terms.start.unwrap().clone() };
             percents(&mut times);
             work_through(&layers, &times)
@@ -297,12 +297,12 @@ mod tests {
         // 16 GB over 8 Gb/s, which is 1 GB/s.
         let mut workload = job(1);
         workload.start.weights = 16_000_000_000;
-        let start = startup(&workload, ServiceKind::Vm, "Standard_NC4as_T4_v3", ReadMode::Stream);
+        let start = startup(&workload, AzureOffering::Vm, "Standard_NC4as_T4_v3", ReadMode::Stream);
         assert_eq!(start.weights, 16 * SECOND);
         assert_eq!(start.billed, (20 + 60 + 16 + 5) * SECOND);
         // A profile reads as the size with the same GPU and memory does.
         let start =
-            startup(&workload, ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", ReadMode::Stream);
+            startup(&workload, AzureOffering::ContainerApps, "Consumption-GPU-NC8as-T4", ReadMode::Stream);
         assert_eq!(start.weights, 16 * SECOND);
     }
 
@@ -310,9 +310,9 @@ mod tests {
     fn a_grid_driver_is_installed_first_and_billed() {
         let mut workload = job(1);
         workload.gpu.memory = 1;
-        let start = startup(&workload, ServiceKind::Vm, "Standard_NV36ads_A10_v5", ReadMode::Stream);
+        let start = startup(&workload, AzureOffering::Vm, "Standard_NV36ads_A10_v5", ReadMode::Stream);
         assert_eq!((start.driver, start.billed), (300 * SECOND, (300 + 20 + 60 + 5) * SECOND));
-        let start = startup(&workload, ServiceKind::Aks, "Standard_NV36ads_A10_v5", ReadMode::Stream);
+        let start = startup(&workload, AzureOffering::Aks, "Standard_NV36ads_A10_v5", ReadMode::Stream);
         assert_eq!(start.driver, 0, "a node comes with its driver");
     }
 
@@ -320,7 +320,7 @@ mod tests {
     fn jit_compilation_counts_without_a_verdict() {
         let mut workload = job(1);
         workload.start.jit = Duration::from_secs(30);
-        let start = startup(&workload, ServiceKind::Vm, "Standard_NC4as_T4_v3", ReadMode::Stream);
+        let start = startup(&workload, AzureOffering::Vm, "Standard_NC4as_T4_v3", ReadMode::Stream);
         assert_eq!(start.jit, 30 * SECOND);
     }
 
@@ -329,7 +329,7 @@ mod tests {
         // 100 GB at 2.5 GB/s.
         let mut workload = job(1);
         workload.data = Some(DataNeeds { access: Access::Stage, ..data(100_000_000_000, "blob-hot") });
-        let start = startup(&workload, ServiceKind::Vm, "Standard_NC24ads_A100_v4", ReadMode::Stage);
+        let start = startup(&workload, AzureOffering::Vm, "Standard_NC24ads_A100_v4", ReadMode::Stage);
         assert_eq!(start.stage, 40 * SECOND);
     }
 }

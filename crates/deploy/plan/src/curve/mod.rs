@@ -80,10 +80,10 @@ fn scaled(workload: &Workload, scale: PerMille) -> Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::service::ServiceKind;
     use crate::testing::{catalog, facts, job, serve};
+    use cudock_facts::services::AzureOffering;
 
-    fn offer(service: ServiceKind, size: &str, region: &str) -> Offer {
+    fn offer(service: AzureOffering, size: &str, region: &str) -> Offer {
         let (size, region) = (catalog().size(size).unwrap(), catalog().region(region).unwrap());
         let mut offers = catalog().offers_of(service, size).iter();
         *offers.find(|offer| offer.region == region).unwrap()
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn twice_the_work_costs_more_but_starts_once() {
-        let vm = offer(ServiceKind::Vm, "Standard_NC4as_T4_v3", "eastus");
+        let vm = offer(AzureOffering::Vm, "Standard_NC4as_T4_v3", "eastus");
         let (workload, verdicts) = (job(60), Verdicts::default());
         let curve = curve(&workload, &verdicts);
         let costs = [0, 500, 1000, 2000].map(|scale| curve.cost(&vm, scale).unwrap());
@@ -107,8 +107,8 @@ mod tests {
     fn scale_to_zero_is_cheaper_for_few_requests_and_a_machine_for_many() {
         let mut serve = serve(100);
         serve.constraints.cold_starts_allowed = true;
-        let vm = offer(ServiceKind::Vm, "Standard_NC4as_T4_v3", "eastus");
-        let app = offer(ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", "eastus");
+        let vm = offer(AzureOffering::Vm, "Standard_NC4as_T4_v3", "eastus");
+        let app = offer(AzureOffering::ContainerApps, "Consumption-GPU-NC8as-T4", "eastus");
         let verdicts = Verdicts::default();
         let curve = curve(&serve, &verdicts);
         let cross = curve.crossover(&app, &vm, 1, 1000).unwrap();

@@ -117,12 +117,12 @@ mod tests {
 
     use super::*;
     use crate::catalog::offer::{Offer, RegionId, SizeId};
-    use crate::catalog::service::ServiceKind;
     use crate::workload::Priority;
+    use cudock_facts::services::AzureOffering;
 
     fn line(costs: &[Option<u64>]) -> CostLine {
         let date = Date::new(2026, 11, 15).unwrap();
-        let offer = Offer::new(ServiceKind::Vm, SizeId(0), RegionId(0), Priority::Regular, Usd::ZERO, date);
+        let offer = Offer::new(AzureOffering::Vm, SizeId(0), RegionId(0), Priority::Regular, Usd::ZERO, date);
         let points = AT.iter().zip(costs).filter_map(|(at, cost)| Some((*at, Usd::from_cents((*cost)?))));
         CostLine { name: String::new(), offer, points: points.collect() }
     }

@@ -4,7 +4,8 @@ use cudock_facts::tables::ServiceGpu;
 
 use super::unless;
 use crate::context::Case;
-use crate::workload::{Management, Work};
+use crate::workload::Work;
+use cudock_facts::services::Management;
 
 pub(super) fn has_gpus(case: &Case) -> Option<u64> {
     unless(case.terms.row.is_some_and(|row| row.gpu == ServiceGpu::Available))
@@ -40,7 +41,7 @@ pub(super) fn allowed(case: &Case) -> Option<u64> {
     let constraints = &case.workload().constraints;
     let kind = case.terms.kind;
     let named = constraints.services.is_empty()
-        || constraints.services.iter().any(|id| id == kind.id() || id == kind.table_id());
+        || constraints.services.iter().any(|id| id == kind.id() || id == kind.service().id());
     unless(named && kind.management() >= constraints.management)
 }
 

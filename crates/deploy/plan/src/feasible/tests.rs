@@ -4,17 +4,18 @@ use cudock_base::Arch;
 use cudock_facts::tables::ComputeFormat;
 
 use super::{SERVICE_RULES, SIZE_RULES, judge};
-use crate::catalog::service::ServiceKind;
 use crate::context::{Case, PlanContext};
 use crate::testing::{T4, catalog, data, facts, job, on, per_second, workload};
 use crate::verdict::{SizeVerdict, Verdicts};
-use crate::workload::{Access, DataNeeds, DayLoad, Image, Management, Work, Workload};
+use crate::workload::{Access, DataNeeds, DayLoad, Image, Work, Workload};
+use cudock_facts::services::AzureOffering;
+use cudock_facts::services::Management;
 
 const H100: &str = "Standard_ND96isr_H100_v5";
-const VM: ServiceKind = ServiceKind::Vm;
+const VM: AzureOffering = AzureOffering::Vm;
 
 /// The code and the reason for which a size on a service is rejected.
-fn rejection(workload: &Workload, service: ServiceKind, size: &str) -> Option<(&'static str, String)> {
+fn rejection(workload: &Workload, service: AzureOffering, size: &str) -> Option<(&'static str, String)> {
     on(workload, service, size, |case| {
         let first = |rules: &'static [super::FitRule]| {
             judge(rules, case).map(|(index, _)| {
@@ -27,14 +28,14 @@ fn rejection(workload: &Workload, service: ServiceKind, size: &str) -> Option<(&
 }
 
 #[track_caller]
-fn rejected(workload: &Workload, service: ServiceKind, size: &str, code: &str, text: &str) {
+fn rejected(workload: &Workload, service: AzureOffering, size: &str, code: &str, text: &str) {
     let found = rejection(workload, service, size);
     let (found_code, found_text) = found.expect("is rejected");
     assert_eq!((found_code, found_text.as_str()), (code, text));
 }
 
 #[track_caller]
-fn fits(workload: &Workload, service: ServiceKind, size: &str) {
+fn fits(workload: &Workload, service: AzureOffering, size: &str) {
     assert_eq!(rejection(workload, service, size), None);
 }
 
@@ -53,7 +54,7 @@ fn serving(millis: u64, replica: u64, target_percent: u8) -> Workload {
 fn sizes_that_no_job_fits_are_rejected_with_the_reason() {
     for (service, size, code, text) in [
         (
-            ServiceKind::Aci,
+            AzureOffering::Aci,
             T4,
             "CD0803",
             "Container Instances has no GPUs since 2025-07-14; Container Apps serverless GPU replaces it",
@@ -63,7 +64,7 @@ fn sizes_that_no_job_fits_are_rejected_with_the_reason() {
         (VM, "Standard_NC16ads_A10_v4", "CD0812", "undocumented: only a price is known"),
         (VM, "Standard_ND96isr_MI300X_v5", "CD0814", "MI300X is an AMD GPU, which does not run CUDA"),
         (
-            ServiceKind::Batch,
+            AzureOffering::Batch,
             "Standard_NV36ads_A10_v5",
             "CD0819",
             "requires a GRID driver; Batch provides another, which does not install there",
@@ -84,16 +85,16 @@ fn sizes_that_no_job_fits_are_rejected_with_the_reason() {
 #[test]
 fn services_run_jobs_or_serve_requests() {
     let endpoint = "Machine Learning endpoint serves requests and does not run jobs";
-    rejected(&job(60), ServiceKind::MlEndpoint, T4, "CD0818", endpoint);
+    rejected(&job(60), AzureOffering::MlEndpoint, T4, "CD0818", endpoint);
     let batch = "Batch runs jobs and does not serve requests";
-    rejected(&serving(1000, 1000, 50), ServiceKind::Batch, T4, "CD0818", batch);
-    fits(&serving(1000, 1000, 50), ServiceKind::MlEndpoint, T4);
+    rejected(&serving(1000, 1000, 50), AzureOffering::Batch, T4, "CD0818", batch);
+    fits(&serving(1000, 1000, 50), AzureOffering::MlEndpoint, T4);
 }
 
 #[test]
 fn container_instances_run_jobs_and_serve_requests() {
     for workload in [job(60), serving(1000, 1000, 50)] {
-        on(&workload, ServiceKind::Aci, T4, |case| {
+        on(&workload, AzureOffering::Aci, T4, |case| {
             let rule = SERVICE_RULES.iter().find(|rule| rule.code == "CD0818").unwrap();
             assert_eq!((rule.gap)(case), None, "{}", (rule.describe)(case));
         });
@@ -104,14 +105,14 @@ fn container_instances_run_jobs_and_serve_requests() {
 fn a_service_that_is_not_allowed_is_rejected() {
     let batch = with(|workload| workload.constraints.services = vec!["batch".into()]);
     rejected(&batch, VM, T4, "CD0817", "service vm; allowed: batch");
-    fits(&batch, ServiceKind::Batch, T4);
+    fits(&batch, AzureOffering::Batch, T4);
     // The name in the table stands for all kinds of the service.
     let ml = with(|workload| workload.constraints.services = vec!["ml".into()]);
-    fits(&ml, ServiceKind::MlCluster, T4);
+    fits(&ml, AzureOffering::MlCluster, T4);
     let managed = with(|workload| workload.constraints.management = Management::Managed);
     let text = "Virtual Machine has user-managed machines; required: machines managed by the service";
     rejected(&managed, VM, T4, "CD0817", text);
-    fits(&managed, ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4");
+    fits(&managed, AzureOffering::ContainerApps, "Consumption-GPU-NC8as-T4");
 }
 
 #[test]
@@ -144,21 +145,21 @@ fn sizes_and_gpus_that_are_not_allowed_are_rejected() {
 fn a_service_supports_its_own_sizes_only() {
     let text = "Batch does not support its series (source of 2021-07-20): \
                  The table of 2021 says none; the page of 2025 has no table.";
-    rejected(&job(60), ServiceKind::Batch, "Standard_ND40rs_v2", "CD0816", text);
-    fits(&job(60), ServiceKind::Aks, "Standard_NCC40ads_H100_v5");
+    rejected(&job(60), AzureOffering::Batch, "Standard_ND40rs_v2", "CD0816", text);
+    fits(&job(60), AzureOffering::Aks, "Standard_NCC40ads_H100_v5");
     let text = "Batch has x86_64 machines, this is arm64 (aarch64)";
-    rejected(&job(60), ServiceKind::Batch, "Standard_ND128isr_NDR_GB200_v6", "CD0816", text);
+    rejected(&job(60), AzureOffering::Batch, "Standard_ND128isr_NDR_GB200_v6", "CD0816", text);
     let nowhere = with(|workload| workload.constraints.regions = vec!["eastus2".into()]);
     let text = "not offered in the allowed regions";
-    rejected(&nowhere, ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", "CD0816", text);
+    rejected(&nowhere, AzureOffering::ContainerApps, "Consumption-GPU-NC8as-T4", "CD0816", text);
 }
 
 #[test]
 fn a_confidential_vm_is_not_supported_by_batch_or_machine_learning() {
     for (kind, name) in [
-        (ServiceKind::Batch, "Batch"),
-        (ServiceKind::MlCluster, "Machine Learning cluster"),
-        (ServiceKind::MlServerless, "Machine Learning serverless"),
+        (AzureOffering::Batch, "Batch"),
+        (AzureOffering::MlCluster, "Machine Learning cluster"),
+        (AzureOffering::MlServerless, "Machine Learning serverless"),
     ] {
         let text = format!("a confidential VM, which {name} is not documented to support");
         rejected(&job(60), kind, "Standard_NCC40ads_H100_v5", "CD0816", &text);
@@ -279,12 +280,12 @@ fn an_image_that_does_not_run_is_rejected_with_the_reason_of_the_verdict() {
 fn limits_of_a_service_hold() {
     let two = with(|workload| workload.gpu.instances = 2);
     let text = "2 instances that work together, Container Apps serverless allows at most 1";
-    rejected(&two, ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", "CD0815", text);
+    rejected(&two, AzureOffering::ContainerApps, "Consumption-GPU-NC8as-T4", "CD0815", text);
     let each = Duration::from_secs(1);
     let sweep = workload(Work::Sweep { trials: 2000, at_once: 10, each });
     let text = "2000 trials, Machine Learning cluster allows at most 1000";
-    rejected(&sweep, ServiceKind::MlCluster, T4, "CD0815", text);
-    fits(&sweep, ServiceKind::Batch, T4);
+    rejected(&sweep, AzureOffering::MlCluster, T4, "CD0815", text);
+    fits(&sweep, AzureOffering::Batch, T4);
     let image = with(|workload| {
         workload.start.image = Some(Image { compressed: u64::MAX, unpacked: u64::MAX, ..Image::default() });
     });

@@ -6,13 +6,13 @@ use cudock_facts::version::Date;
 use crate::catalog::availability::{proof, region_rejection};
 use crate::catalog::belongs;
 use crate::catalog::offer::{Offer, RegionId, SizeId};
-use crate::catalog::service::ServiceKind;
 use crate::context::{Case, PlanContext, ReadMode};
 use crate::cost::{self, Usage};
 use crate::feasible::{SERVICE_RULES, SIZE_RULES, judge};
 use crate::plan::rank::Ranked;
 use crate::plan::reject::{RejectReason, RejectedOffer};
 use crate::workload::{Priority, Workload};
+use cudock_facts::services::AzureOffering;
 
 pub(crate) struct Evaluator<'q, 'a> {
     pub(crate) context: &'q PlanContext<'a>,
@@ -21,7 +21,7 @@ pub(crate) struct Evaluator<'q, 'a> {
 }
 
 impl Evaluator<'_, '_> {
-    pub(crate) fn evaluate_service(&mut self, service: ServiceKind) {
+    pub(crate) fn evaluate_service(&mut self, service: AzureOffering) {
         let Some(any) = Case::new(self.context, service, SizeId(0)) else { return };
         if let Some((rule, distance)) = judge(&SERVICE_RULES, &any) {
             let reason = RejectReason::Service(rule);
@@ -36,7 +36,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn evaluate_size(&mut self, service: ServiceKind, size: SizeId) {
+    fn evaluate_size(&mut self, service: AzureOffering, size: SizeId) {
         let Some(case) = Case::new(self.context, service, size) else { return };
         if let Some((rule, distance)) = judge(&SIZE_RULES, &case) {
             self.reject_at(&case, None, None, RejectReason::Size(rule), distance);

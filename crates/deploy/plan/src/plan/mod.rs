@@ -12,7 +12,6 @@ use cudock_facts::Facts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::catalog::service::ServiceKind;
 use crate::catalog::{Catalog, bare};
 use crate::codes;
 use crate::context::{Case, PlanContext};
@@ -25,6 +24,7 @@ use crate::plan::relax::{Relaxed, relaxed};
 use crate::report::describe;
 use crate::verdict::Verdicts;
 use crate::workload::{Priority, Workload};
+use cudock_facts::services::AzureOffering;
 
 /// Ranked placements, and rejections. Text is produced on demand.
 pub struct Plan<'a> {
@@ -54,7 +54,7 @@ pub fn plan<'a>(
 ) -> Plan<'a> {
     let context = PlanContext::new(catalog, facts, workload, verdicts);
     let mut evaluator = Evaluator { context: &context, ranked: Vec::new(), rejected: Vec::new() };
-    for service in ServiceKind::ALL {
+    for service in AzureOffering::ALL {
         evaluator.evaluate_service(service);
     }
     let Evaluator { mut ranked, rejected, .. } = evaluator;
@@ -109,7 +109,7 @@ impl<'a> Plan<'a> {
     /// not.
     pub fn find(
         &self,
-        service: ServiceKind,
+        service: AzureOffering,
         size: &str,
         region: Option<&str>,
         priority: Option<Priority>,
@@ -141,7 +141,7 @@ impl<'a> Plan<'a> {
 
     /// The first placement that `cudock up` deploys.
     pub(crate) fn first_deployable(&self) -> Option<&Ranked> {
-        self.ranked().iter().find(|ranked| ranked.offer.service.is_deployable())
+        self.ranked().iter().find(|ranked| ranked.offer.service.service().is_deployable())
     }
 
     /// The cheapest, the fastest and the one with the least management.
@@ -184,7 +184,7 @@ impl<'a> Plan<'a> {
         let (named, others): (Vec<_>, Vec<_>) =
             sizes.partition(|rejection| rejection.size.as_deref().is_some_and(|size| self.is_named(size)));
         let mut order = if named.is_empty() { others } else { named };
-        let service = |rejection: &Rejection| rejection.service.map_or(u8::MAX, ServiceKind::index);
+        let service = |rejection: &Rejection| rejection.service.map_or(u8::MAX, AzureOffering::index);
         order.sort_by_key(|rejection| {
             let is_retired = rejection.code == codes::SIZE_RETIRED;
             (rejection.distance, !is_retired, service(rejection), rejection.size.as_deref())
@@ -215,7 +215,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Every rule for a size on a service, in order; empty for a size that is not in the catalog.
-    pub fn rules(&self, service: ServiceKind, size: &str) -> Vec<RuleLine> {
+    pub fn rules(&self, service: AzureOffering, size: &str) -> Vec<RuleLine> {
         let Some(size) = self.context.catalog.size(size) else { return Vec::new() };
         let Some(case) = Case::new(&self.context, service, size) else { return Vec::new() };
         let rules = SERVICE_RULES.iter().chain(&SIZE_RULES);

@@ -9,13 +9,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::availability::Proof;
-use crate::catalog::service::ServiceKind;
-use crate::workload::{Management, Priority};
+use crate::workload::Priority;
+use cudock_facts::services::AzureOffering;
+use cudock_facts::services::Management;
 
 /// An offer that fits the workload, with its cost.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Placement {
-    pub service: ServiceKind,
+    pub service: AzureOffering,
     pub size: String,
     pub region: String,
     pub priority: Priority,
@@ -134,7 +135,7 @@ impl PartKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Rejection {
     /// The service; none if no service offers it.
-    pub service: Option<ServiceKind>,
+    pub service: Option<AzureOffering>,
     /// The size or profile; none if the whole service is rejected.
     pub size: Option<String>,
     /// The region, if only that one is rejected.
@@ -150,7 +151,7 @@ pub struct Rejection {
 
 impl Rejection {
     /// Whether it says something about a size on some services, not about all offers.
-    pub(crate) fn is_about(&self, services: &[ServiceKind], size: &str) -> bool {
+    pub(crate) fn is_about(&self, services: &[AzureOffering], size: &str) -> bool {
         self.service.is_none_or(|service| services.contains(&service))
             && self.size.as_deref().is_none_or(|rejected| rejected == size)
             && (self.service.is_some() || self.size.is_some())

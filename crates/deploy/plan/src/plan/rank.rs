@@ -141,10 +141,10 @@ mod tests {
 
     use super::*;
     use crate::catalog::offer::{RegionId, SizeId};
-    use crate::catalog::service::ServiceKind;
     use crate::workload::Priority;
+    use cudock_facts::services::AzureOffering;
 
-    fn entry(service: ServiceKind, cents: u64, seconds: u64) -> Ranked {
+    fn entry(service: AzureOffering, cents: u64, seconds: u64) -> Ranked {
         let date = Date::new(2026, 11, 15).unwrap();
         let offer = Offer::new(service, SizeId(0), RegionId(0), Priority::Regular, Usd::ZERO, date);
         let time = Duration::from_secs(seconds);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn costs_within_the_uncertainty_are_ordered_by_time() {
         // 15 hours before 72 minutes for 2 % less is not what anybody wants.
-        let mut list = [entry(ServiceKind::Batch, 790, 54_000), entry(ServiceKind::Vm, 806, 4320)];
+        let mut list = [entry(AzureOffering::Batch, 790, 54_000), entry(AzureOffering::Vm, 806, 4320)];
         sort(&mut list);
         assert_eq!(list.map(|entry| (entry.total.cents(), entry.tied)), [(806, true), (790, true)]);
         // A twentieth is alike, up to a tenth where that rests on assumptions, and never more.
@@ -164,12 +164,12 @@ mod tests {
             [(0, [105, 100, 112, 109]), (9, [109, 105, 100, 112]), (50, [109, 105, 100, 112])]
         {
             let cheapest =
-                Ranked { uncertainty: Usd::from_cents(uncertainty), ..entry(ServiceKind::Aks, 100, 30) };
+                Ranked { uncertainty: Usd::from_cents(uncertainty), ..entry(AzureOffering::Aks, 100, 30) };
             let mut list = [
                 cheapest,
-                entry(ServiceKind::Vm, 105, 20),
-                entry(ServiceKind::Batch, 109, 10),
-                entry(ServiceKind::Vm, 112, 5),
+                entry(AzureOffering::Vm, 105, 20),
+                entry(AzureOffering::Batch, 109, 10),
+                entry(AzureOffering::Vm, 112, 5),
             ];
             sort(&mut list);
             assert_eq!(list.map(|entry| entry.total.cents()), expected);
@@ -178,18 +178,18 @@ mod tests {
 
     #[test]
     fn equal_cost_and_time_go_by_evidence_and_then_by_management() {
-        let indirect = Ranked { proof: Proof::Indirect, ..entry(ServiceKind::MlServerless, 100, 100) };
+        let indirect = Ranked { proof: Proof::Indirect, ..entry(AzureOffering::MlServerless, 100, 100) };
         let mut list = [
             indirect,
-            entry(ServiceKind::Vm, 102, 100),
+            entry(AzureOffering::Vm, 102, 100),
             // Three minutes of 45 rest on assumptions about starts.
-            entry(ServiceKind::Batch, 103, 110),
-            entry(ServiceKind::Batch, 100, 112),
+            entry(AzureOffering::Batch, 103, 110),
+            entry(AzureOffering::Batch, 100, 112),
         ];
         assert_eq!(sort(&mut list), 4);
         let order = list.map(|entry| (entry.offer.service, entry.total.cents()));
-        let (vm, batch) = (ServiceKind::Vm, ServiceKind::Batch);
-        assert_eq!(order, [(batch, 103), (vm, 102), (ServiceKind::MlServerless, 100), (batch, 100)]);
+        let (vm, batch) = (AzureOffering::Vm, AzureOffering::Batch);
+        assert_eq!(order, [(batch, 103), (vm, 102), (AzureOffering::MlServerless, 100), (batch, 100)]);
     }
 
     /// The order is total, and whoever asks why one is above another gets an answer: it is faster, or takes no longer than a
@@ -197,7 +197,8 @@ mod tests {
     #[test]
     fn what_is_above_is_faster_or_cheaper_beyond_the_uncertainty() {
         let mut random = Random::new(seed());
-        let services = [ServiceKind::Vm, ServiceKind::Batch, ServiceKind::Aks, ServiceKind::ContainerApps];
+        let services =
+            [AzureOffering::Vm, AzureOffering::Batch, AzureOffering::Aks, AzureOffering::ContainerApps];
         let proofs = [Proof::Documented, Proof::Indirect];
         for _ in 0..cases(300) {
             let mut list: Vec<Ranked> = (0..random.below(40))
@@ -242,9 +243,9 @@ mod tests {
 
     #[test]
     fn undocumented_offers_come_last_however_cheap() {
-        let unlisted = Ranked { proof: Proof::NotListed, ..entry(ServiceKind::Batch, 1, 1) };
-        let restricted = Ranked { proof: Proof::Restricted, ..entry(ServiceKind::Vm, 2, 1) };
-        let mut list = [unlisted, restricted, entry(ServiceKind::Vm, 900, 10)];
+        let unlisted = Ranked { proof: Proof::NotListed, ..entry(AzureOffering::Batch, 1, 1) };
+        let restricted = Ranked { proof: Proof::Restricted, ..entry(AzureOffering::Vm, 2, 1) };
+        let mut list = [unlisted, restricted, entry(AzureOffering::Vm, 900, 10)];
         assert_eq!(sort(&mut list), 2);
         assert_eq!(list.map(|entry| entry.total.cents()), [900, 2, 1]);
     }
@@ -252,11 +253,11 @@ mod tests {
     #[test]
     fn offers_that_cost_more_take_longer_and_are_less_managed_are_beaten() {
         let list = [
-            entry(ServiceKind::Vm, 100, 10),            // cheapest
-            entry(ServiceKind::Vm, 110, 10),            // more expensive, not faster: beaten
-            entry(ServiceKind::Vm, 120, 5),             // faster
-            entry(ServiceKind::ContainerApps, 130, 20), // more managed
-            entry(ServiceKind::Batch, 140, 20), // more expensive and less managed than the one before: beaten
+            entry(AzureOffering::Vm, 100, 10),            // cheapest
+            entry(AzureOffering::Vm, 110, 10),            // more expensive, not faster: beaten
+            entry(AzureOffering::Vm, 120, 5),             // faster
+            entry(AzureOffering::ContainerApps, 130, 20), // more managed
+            entry(AzureOffering::Batch, 140, 20), // more expensive and less managed than the one before: beaten
         ];
         let costs: Vec<u128> = pareto(&list).into_iter().map(|entry| entry.total.cents()).collect();
         assert_eq!(costs, [100, 120, 130]);
@@ -268,10 +269,11 @@ mod tests {
 
     #[test]
     fn of_two_that_cost_and_take_the_same_the_more_managed_is_kept() {
-        let list = [entry(ServiceKind::Aks, 100, 10), entry(ServiceKind::ContainerAppsDedicated, 100, 10)];
+        let list =
+            [entry(AzureOffering::Aks, 100, 10), entry(AzureOffering::ContainerAppsDedicated, 100, 10)];
         let kept = pareto(&list);
         assert_eq!(kept.len(), 1);
-        assert_eq!(kept[0].offer.service, ServiceKind::ContainerAppsDedicated);
+        assert_eq!(kept[0].offer.service, AzureOffering::ContainerAppsDedicated);
     }
 
     #[test]

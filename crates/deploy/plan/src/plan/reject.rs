@@ -4,18 +4,18 @@ use cudock_base::Usd;
 use cudock_facts::version::Date;
 
 use crate::catalog::offer::{RegionId, SizeId};
-use crate::catalog::service::ServiceKind;
 use crate::codes;
 use crate::context::PlanContext;
 use crate::cost::Unfit;
 use crate::cost::price::Unpriced;
 use crate::feasible::{FitRule, SERVICE_RULES, SIZE_RULES};
 use crate::workload::Priority;
+use cudock_facts::services::AzureOffering;
 
 /// A rejection without its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RejectedOffer {
-    pub(crate) service: ServiceKind,
+    pub(crate) service: AzureOffering,
     pub(crate) size: Option<SizeId>,
     pub(crate) region: Option<RegionId>,
     pub(crate) priority: Option<Priority>,

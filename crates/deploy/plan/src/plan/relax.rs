@@ -7,7 +7,8 @@ use crate::plan::placement::Placement;
 use crate::plan::plan;
 use crate::report::format;
 use crate::verdict::Verdicts;
-use crate::workload::{Management, Workload};
+use crate::workload::Workload;
+use cudock_facts::services::Management;
 
 const GB: u64 = 1_000_000_000;
 

@@ -28,7 +28,7 @@ fn codes(plan: &Plan, size: &str) -> Vec<&'static str> {
 #[test]
 fn every_size_on_every_service_is_ranked_or_has_a_reason() {
     planned(&job(60), |plan| {
-        for service in ServiceKind::ALL {
+        for service in AzureOffering::ALL {
             if plan.rejected().iter().any(|one| one.service == Some(service) && one.size.is_none()) {
                 continue;
             }
@@ -114,12 +114,12 @@ fn a_region_that_is_not_public_offers_nothing() {
     // NC6s_v3 ended on 2025-09-30; jioindiawest keeps it until 2027-06-30 and is not on the list of public regions.
     let mut workload = job(60);
     planned(&workload, |plan| {
-        assert!(plan.find(ServiceKind::Vm, "Standard_NC6s_v3", None, None).is_none());
+        assert!(plan.find(AzureOffering::Vm, "Standard_NC6s_v3", None, None).is_none());
         assert_eq!(codes(plan, "Standard_NC6s_v3"), ["CD0801"]);
     });
     workload.constraints.regions = vec!["jioindiawest".into()];
     planned(&workload, |plan| {
-        assert!(plan.find(ServiceKind::Vm, "Standard_NC6s_v3", None, None).is_none());
+        assert!(plan.find(AzureOffering::Vm, "Standard_NC6s_v3", None, None).is_none());
         assert!(codes(plan, "Standard_NC6s_v3").contains(&"CD0827"));
     });
 }
@@ -130,7 +130,7 @@ fn a_restricted_region_is_offered_to_who_names_it_and_after_all_others() {
     let mut workload = job(60);
     workload.constraints.sizes = vec![size.into()];
     planned(&workload, |plan| {
-        assert!(plan.find(ServiceKind::Vm, size, Some(there), None).is_none());
+        assert!(plan.find(AzureOffering::Vm, size, Some(there), None).is_none());
         assert!(codes(plan, size).contains(&"CD0826"));
     });
     workload.constraints.regions = vec![there.into(), "westeurope".into()];
@@ -139,7 +139,7 @@ fn a_restricted_region_is_offered_to_who_names_it_and_after_all_others() {
         let order: Vec<&str> = plan.ranked().iter().map(region).collect();
         let first = order.iter().position(|name| *name == there).unwrap();
         assert!(first > 0 && order.iter().skip(first).all(|name| *name == there), "{order:?}");
-        let placement = plan.placement(plan.find(ServiceKind::Vm, size, Some(there), None).unwrap());
+        let placement = plan.placement(plan.find(AzureOffering::Vm, size, Some(there), None).unwrap());
         assert!(placement.warnings.iter().any(|finding| finding.code == "CD0826"));
     });
 }
@@ -244,19 +244,20 @@ fn no_figure_is_too_large_or_too_small() {
 #[test]
 fn rules_are_reported_for_any_size() {
     planned(&job(60), |plan| {
-        let rules = plan.rules(ServiceKind::Vm, T4);
+        let rules = plan.rules(AzureOffering::Vm, T4);
         assert_eq!(rules.len(), SERVICE_RULES.len() + SIZE_RULES.len());
         assert!(rules.iter().all(|rule| rule.holds && !rule.text.is_empty()), "{rules:?}");
-        let retired = plan.rules(ServiceKind::Vm, "Standard_NC6");
+        let retired = plan.rules(AzureOffering::Vm, "Standard_NC6");
         assert!(retired.iter().any(|rule| !rule.holds && rule.code == "CD0801"));
-        assert!(plan.rules(ServiceKind::Vm, "Standard_Nothing").is_empty());
+        assert!(plan.rules(AzureOffering::Vm, "Standard_Nothing").is_empty());
     });
 }
 
 #[test]
 fn offers_of_no_catalog_are_left_out() {
     let date = job(1).begins;
-    let offer = |size, region| Offer::new(ServiceKind::Vm, size, region, Priority::Regular, Usd::ZERO, date);
+    let offer =
+        |size, region| Offer::new(AzureOffering::Vm, size, region, Priority::Regular, Usd::ZERO, date);
     let other = catalog()
         .clone()
         .with_offers(vec![offer(SizeId(u16::MAX), RegionId(0)), offer(SizeId(0), RegionId(u16::MAX))]);

@@ -3,17 +3,17 @@
 use cudock_base::UsageError;
 use cudock_base::text::suggest;
 
-use crate::catalog::service::ServiceKind;
 use crate::curve::scan::{Breakpoint, CostLine, Scan};
 use crate::plan::Plan;
 use crate::plan::placement::{Placement, Rejection};
 use crate::plan::rank::Ranked;
 use crate::workload::Priority;
+use cudock_facts::services::AzureOffering;
 
 pub struct Candidate<'a> {
     /// Its name as typed.
     pub name: &'a str,
-    services: Vec<ServiceKind>,
+    services: Vec<AzureOffering>,
     size: &'a str,
     region: Option<&'a str>,
     ranked: Option<&'a Ranked>,
@@ -48,7 +48,7 @@ impl<'p> Plan<'p> {
             parts.pop();
         }
         let (services, size, region) = match parts.as_slice() {
-            [size] => (ServiceKind::ALL.to_vec(), *size, None),
+            [size] => (AzureOffering::ALL.to_vec(), *size, None),
             [service, size] => (services_named(service)?, *size, None),
             [service, size, region] => (services_named(service)?, *size, Some(self.region_named(region)?)),
             _ => {
@@ -83,7 +83,7 @@ impl<'p> Plan<'p> {
                 && regions.is_none_or(|(rejected, named)| rejected == named)
         };
         let describe = |rejection: &Rejection| {
-            let service = rejection.service.map_or("anywhere", ServiceKind::id);
+            let service = rejection.service.map_or("anywhere", AzureOffering::id);
             format!("{service}: {} [{}]", rejection.reason, rejection.code)
         };
         let mut reasons: Vec<String> = self.rejected().iter().filter(about).map(describe).collect();
@@ -107,10 +107,10 @@ impl<'p> Plan<'p> {
     }
 }
 
-fn services_named(name: &str) -> Result<Vec<ServiceKind>, UsageError> {
-    let found = ServiceKind::named(name);
+fn services_named(name: &str) -> Result<Vec<AzureOffering>, UsageError> {
+    let found = AzureOffering::named(name);
     if found.is_empty() {
-        let near = suggest::nearest(name, ServiceKind::ALL.map(ServiceKind::id));
+        let near = suggest::nearest(name, AzureOffering::ALL.map(AzureOffering::id));
         return Err(UsageError::new(format!("unknown service `{name}`")).near(&near));
     }
     Ok(found)

@@ -30,7 +30,8 @@ fn is_same(a: &Offer, b: &Offer) -> bool {
 impl Plan<'_> {
     fn named_choices(&self) -> Vec<(&'static str, &Ranked)> {
         let choices = self.choices();
-        let is_needed = self.ranked().first().is_some_and(|best| !best.offer.service.is_deployable());
+        let is_needed =
+            self.ranked().first().is_some_and(|best| !best.offer.service.service().is_deployable());
         [
             ("cheapest", choices.cheapest),
             ("fastest", choices.fastest),

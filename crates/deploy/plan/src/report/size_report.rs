@@ -5,14 +5,14 @@ use cudock_base::text::suggest;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::catalog::service::ServiceKind;
 use crate::plan::placement::{Placement, Rejection};
 use crate::plan::{Plan, RuleLine};
 use crate::workload::Priority;
+use cudock_facts::services::AzureOffering;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SizeReport<'a> {
-    pub service: ServiceKind,
+    pub service: AzureOffering,
     /// The cheapest region of each priority.
     pub placements: Vec<Placement>,
     pub rejections: Vec<&'a Rejection>,
@@ -68,8 +68,8 @@ impl<'p> Plan<'p> {
     pub fn size_reports(&self, size: &str) -> Vec<SizeReport<'_>> {
         let allowed = &self.context.workload.constraints.services;
         let is_allowed =
-            |service: &ServiceKind| allowed.is_empty() || allowed.iter().any(|id| id == service.id());
-        let reports = ServiceKind::ALL.into_iter().filter(is_allowed).map(|service| {
+            |service: &AzureOffering| allowed.is_empty() || allowed.iter().any(|id| id == service.id());
+        let reports = AzureOffering::ALL.into_iter().filter(is_allowed).map(|service| {
             let cheapest = [Priority::Regular, Priority::Spot]
                 .into_iter()
                 .filter_map(|priority| self.find(service, size, None, Some(priority)));

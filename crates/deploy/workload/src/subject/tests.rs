@@ -1,3 +1,4 @@
+use cudock_facts::services::AzureOffering;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use cudock_http::NoProgress;
 use cudock_project::{Project, WorkloadFlags};
 
 use cudock_compat::Target;
-use cudock_plan::{Catalog, ImageLayer, LayerCompression, ServiceKind};
+use cudock_plan::{Catalog, ImageLayer, LayerCompression};
 use cudock_testkit::tar::Tar;
 
 use super::{Inspection, Processor, inspect, relative_to, targets};
@@ -164,15 +165,15 @@ fn check_and_plan_consider_the_same_sizes() {
     let catalog = Catalog::of(&facts);
     let plan = cudock_plan::plan(&catalog, &facts, &resolved.workload, &resolved.verdicts);
     let gone = |name: &str| {
-        let known = plan.rules(ServiceKind::Vm, name);
+        let known = plan.rules(AzureOffering::Vm, name);
         let ended = known.iter().any(|rule| !rule.holds && ["CD0801", "CD0812"].contains(&rule.code));
         let barred = || {
             let of_size = plan
                 .rejected()
                 .iter()
-                .filter(|one| one.size.as_deref() == Some(name) && one.service == Some(ServiceKind::Vm));
+                .filter(|one| one.size.as_deref() == Some(name) && one.service == Some(AzureOffering::Vm));
             let codes: Vec<&str> = of_size.map(|one| one.code).collect();
-            codes.contains(&"CD0801") && plan.find(ServiceKind::Vm, name, None, None).is_none()
+            codes.contains(&"CD0801") && plan.find(AzureOffering::Vm, name, None, None).is_none()
         };
         ended || barred()
     };

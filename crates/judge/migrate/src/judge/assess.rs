@@ -1,5 +1,6 @@
 //! Assesses a choice, independently of its text.
 
+use cudock_facts::services::AzureService;
 use std::cmp::Ordering;
 
 use cudock_facts::Facts;
@@ -10,7 +11,7 @@ use cudock_facts::tables::{Outdated, Size};
 use super::old::{MachineGpu, OldMachine, memory_of};
 use super::status::{self, Status};
 use super::{Assessor, ChoiceFinding, codes};
-use crate::choice::{ChoiceKind, Service};
+use crate::choice::ChoiceKind;
 
 impl<'a> Assessor<'a> {
     pub(super) fn assess(&self) -> Option<ChoiceFinding> {
@@ -46,7 +47,7 @@ impl<'a> Assessor<'a> {
     fn size(&self, name: &str) -> ChoiceFinding {
         let Some(row) = self.facts.sizes().find(name).one() else { return self.no_such_size(name) };
         let mut finding = self.of_row(row, name);
-        if self.choice.service == Some(Service::Batch) && self.choice.low_priority {
+        if self.choice.service == Some(AzureService::Batch) && self.choice.low_priority {
             finding.notes.extend(self.behavior("batch", "spot-needs-user-subscription"));
         }
         finding

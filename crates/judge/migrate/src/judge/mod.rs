@@ -10,6 +10,7 @@ mod replacement;
 mod service;
 mod status;
 
+use cudock_facts::services::AzureService;
 use std::collections::HashMap;
 
 use cudock_base::LineIndex;
@@ -26,7 +27,7 @@ pub use price::{HourlyPrice, PriceComparison};
 pub use replacement::Replacement;
 pub use status::Status;
 
-use crate::choice::{Choice, ChoiceKind, Service};
+use crate::choice::{Choice, ChoiceKind};
 use price::known_region;
 
 /// A choice and whether it still works.
@@ -84,7 +85,7 @@ impl ChoiceFinding {
         if index.text().get(region.span.bytes()) != Some(name) {
             return Some(finding);
         }
-        let sizes = replacements.into_iter().filter(|one| one.service == Service::Vm.id());
+        let sizes = replacements.into_iter().filter(|one| one.service == AzureService::Vm.id());
         Some(sizes.fold(finding, |finding, size| {
             let edit = TextEdit { region, text: spelled_like(name, &size.name) };
             finding.suggest(format!("use {}", size.name), vec![edit])
@@ -110,7 +111,7 @@ struct Assessor<'a> {
 }
 
 /// Everything that an assessment depends on.
-type AssessmentKey<'c> = (&'c ChoiceKind, Option<&'c str>, Option<Service>, bool);
+type AssessmentKey<'c> = (&'c ChoiceKind, Option<&'c str>, Option<AzureService>, bool);
 
 /// Judges each choice on a day. A region given here takes precedence over those of the texts.
 ///

@@ -5,17 +5,18 @@ use super::key::is_low_priority;
 use super::names::{folded, is_bare_gpu_size, is_gpu_size, is_name_byte};
 use super::syntax::shell::{self, Located, ShellArg};
 use super::syntax::variables::Variables;
-use crate::choice::{Choice, ChoiceKind, Interface, Service};
+use crate::choice::{Choice, ChoiceKind, Interface};
+use cudock_facts::services::AzureService;
 
 /// Command groups that choose GPUs or regions, and their services.
-const GROUPS: [(&str, Option<Service>); 12] = [
-    ("vm", Some(Service::Vm)),
-    ("vmss", Some(Service::Vm)),
-    ("container", Some(Service::Aci)),
-    ("batch", Some(Service::Batch)),
-    ("ml", Some(Service::Ml)),
-    ("aks", Some(Service::Aks)),
-    ("acs", Some(Service::Aks)),
+const GROUPS: [(&str, Option<AzureService>); 12] = [
+    ("vm", Some(AzureService::Vm)),
+    ("vmss", Some(AzureService::Vm)),
+    ("container", Some(AzureService::Aci)),
+    ("batch", Some(AzureService::Batch)),
+    ("ml", Some(AzureService::Ml)),
+    ("aks", Some(AzureService::Aks)),
+    ("acs", Some(AzureService::Aks)),
     ("batchai", None),
     ("group", None),
     ("configure", None),
@@ -52,7 +53,7 @@ pub(super) fn read(text: &str, variables: &Variables<'_>, collector: &mut Choice
 struct AzCommand {
     /// `az vm create`
     name: String,
-    service: Option<Service>,
+    service: Option<AzureService>,
     start: usize,
     options: Vec<AzOption>,
 }
@@ -122,7 +123,7 @@ impl AzCommand {
             {
                 collector.add(found(value, ChoiceKind::LowPriorityNodes, role));
             } else if option.name == "--image"
-                && self.service == Some(Service::Vm)
+                && self.service == Some(AzureService::Vm)
                 && is_incomplete_image(&value.text)
             {
                 let reference = value.text.clone();
@@ -140,14 +141,14 @@ impl AzCommand {
             let name = "az ml computetarget".to_owned();
             let end = self.start + name.len();
             let kind = ChoiceKind::Interface { interface: Interface::MachineLearningV1, name };
-            let service = Some(Service::Ml);
+            let service = Some(AzureService::Ml);
             collector.add(Choice { service, ..Choice::at(self.start, end, kind) });
         }
     }
 
     /// `--gpu-count` and `--gpu-sku` of `az container create`, which tutorials use and the command does not have.
     fn container_gpus(&self, collector: &mut ChoiceCollector<'_>, region: Option<&str>) {
-        if self.service != Some(Service::Aci) {
+        if self.service != Some(AzureService::Aci) {
             return;
         }
         let mut options = self.options.iter().filter(|option| option.name.starts_with("--gpu"));
@@ -160,7 +161,7 @@ impl AzCommand {
         let end = if end > first.at.0 { end } else { first.at.1 };
         collector.add(Choice {
             role: format!("{} {}", self.name, first.name),
-            service: Some(Service::Aci),
+            service: Some(AzureService::Aci),
             region: region.map(str::to_owned),
             ..Choice::at(first.at.0, end, ChoiceKind::ContainerGpu { sku, count, by_option: true })
         });

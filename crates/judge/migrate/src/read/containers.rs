@@ -1,5 +1,6 @@
 //! Reads GPUs of container instances: `gpu` with a count and a SKU, in groups, templates and programs.
 
+use cudock_facts::services::AzureService;
 use std::collections::HashSet;
 
 use super::collector::ChoiceCollector;
@@ -7,7 +8,7 @@ use super::context::Contexts;
 use super::key::Key;
 use super::names::folded;
 use super::syntax::tree::Tree;
-use crate::choice::{Choice, ChoiceKind, Service};
+use crate::choice::{Choice, ChoiceKind};
 
 /// Collects the GPU requests of a tree.
 pub(super) fn read(tree: &Tree<'_>, contexts: &Contexts<'_>, collector: &mut ChoiceCollector<'_>) {
@@ -54,7 +55,7 @@ impl ContainerGpuRequest {
         let around = tree.scope(outer).map_or_else(String::new, |outer| folded(tree.slice(outer.key)));
         let limits = around.contains("limit") || name == "gpulimit";
         let asked_for = limits || around.contains("request") || name == "gpuresource";
-        let known = asked_for || contexts.get(scope).service == Some(Service::Aci);
+        let known = asked_for || contexts.get(scope).service == Some(AzureService::Aci);
         let role = match name.as_str() {
             "gpu" if limits => "resources.limits.gpu".to_owned(),
             "gpu" if asked_for => "resources.requests.gpu".to_owned(),
@@ -76,7 +77,7 @@ impl ContainerGpuRequest {
         };
         Some(Choice {
             role: self.role.clone(),
-            service: Some(Service::Aci),
+            service: Some(AzureService::Aci),
             region: contexts.get(scope).region.map(str::to_owned),
             ..Choice::at(at.0, at.1, kind)
         })

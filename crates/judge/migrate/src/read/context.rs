@@ -2,46 +2,46 @@
 
 use super::key::{Key, is_low_priority};
 use super::syntax::tree::Tree;
-use crate::choice::Service;
+use cudock_facts::services::AzureService;
 
 /// Text in heads, types and schemas, and the service it identifies; the first match counts.
-const MARKS: &[(&str, Service)] = &[
-    ("microsoft.batch", Service::Batch),
-    ("microsoft.machinelearning", Service::Ml),
-    ("microsoft.containerservice", Service::Aks),
-    ("microsoft.containerinstance", Service::Aci),
-    ("microsoft.compute", Service::Vm),
-    ("azurerm_batch", Service::Batch),
-    ("azurerm_machine_learning", Service::Ml),
-    ("azurerm_kubernetes", Service::Aks),
-    ("azurerm_container_group", Service::Aci),
-    ("virtual_machine", Service::Vm),
-    ("azuremlschemas", Service::Ml),
-    ("amlcompute", Service::Ml),
-    ("computeinstance", Service::Ml),
-    ("computecluster", Service::Ml),
-    ("onlinedeployment", Service::Ml),
-    ("agentpool", Service::Aks),
-    ("default_node_pool", Service::Aks),
-    ("pooladdparameter", Service::Batch),
-    ("models.pool", Service::Batch),
-    ("batchpool", Service::Batch),
-    ("pool_specification", Service::Batch),
-    ("virtualmachineconfiguration", Service::Batch),
-    ("hardwareprofile", Service::Vm),
-    ("hardware_profile", Service::Vm),
-    ("gpuresource", Service::Aci),
+const MARKS: &[(&str, AzureService)] = &[
+    ("microsoft.batch", AzureService::Batch),
+    ("microsoft.machinelearning", AzureService::Ml),
+    ("microsoft.containerservice", AzureService::Aks),
+    ("microsoft.containerinstance", AzureService::Aci),
+    ("microsoft.compute", AzureService::Vm),
+    ("azurerm_batch", AzureService::Batch),
+    ("azurerm_machine_learning", AzureService::Ml),
+    ("azurerm_kubernetes", AzureService::Aks),
+    ("azurerm_container_group", AzureService::Aci),
+    ("virtual_machine", AzureService::Vm),
+    ("azuremlschemas", AzureService::Ml),
+    ("amlcompute", AzureService::Ml),
+    ("computeinstance", AzureService::Ml),
+    ("computecluster", AzureService::Ml),
+    ("onlinedeployment", AzureService::Ml),
+    ("agentpool", AzureService::Aks),
+    ("default_node_pool", AzureService::Aks),
+    ("pooladdparameter", AzureService::Batch),
+    ("models.pool", AzureService::Batch),
+    ("batchpool", AzureService::Batch),
+    ("pool_specification", AzureService::Batch),
+    ("virtualmachineconfiguration", AzureService::Batch),
+    ("hardwareprofile", AzureService::Vm),
+    ("hardware_profile", AzureService::Vm),
+    ("gpuresource", AzureService::Aci),
 ];
 
 /// Imports and packages of programs, and their service.
-const IMPORTS: &[(&str, Service)] = &[
-    ("azureml", Service::Ml),
-    ("azure.ai.ml", Service::Ml),
-    ("azure.batch", Service::Batch),
-    ("azure.mgmt.batch", Service::Batch),
-    ("azure.mgmt.compute", Service::Vm),
-    ("azure.mgmt.containerservice", Service::Aks),
-    ("azure.mgmt.containerinstance", Service::Aci),
+const IMPORTS: &[(&str, AzureService)] = &[
+    ("azureml", AzureService::Ml),
+    ("azure.ai.ml", AzureService::Ml),
+    ("azure.batch", AzureService::Batch),
+    ("azure.mgmt.batch", AzureService::Batch),
+    ("azure.mgmt.compute", AzureService::Vm),
+    ("azure.mgmt.containerservice", AzureService::Aks),
+    ("azure.mgmt.containerinstance", AzureService::Aci),
 ];
 
 /// The part of a head that is searched: names of resources are at its start.
@@ -50,7 +50,7 @@ const MAX_HEAD: usize = 300;
 /// The defaults for everything in a scope.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ScopeContext<'t> {
-    pub(super) service: Option<Service>,
+    pub(super) service: Option<AzureService>,
     /// A literal region.
     pub(super) region: Option<&'t str>,
     /// The cloud of a `SkyPilot` task.
@@ -93,22 +93,22 @@ fn own<'t>(tree: &Tree<'t>, scope: Option<usize>, outer: ScopeContext<'t>) -> Sc
     }
 }
 
-fn service(tree: &Tree<'_>, scope: Option<usize>) -> Option<Service> {
+fn service(tree: &Tree<'_>, scope: Option<usize>) -> Option<AzureService> {
     if tree.first(scope, Key::DedicatedNodes).is_some() {
-        return Some(Service::Batch);
+        return Some(AzureService::Batch);
     }
     let kind = tree.first(scope, Key::Type).map(|pair| pair.value);
     let (key, head) = tree.scope(scope).map(|scope| (scope.key, scope.head)).unzip();
     [kind, key, head].into_iter().flatten().find_map(|range| service_in(tree.slice(range)))
 }
 
-fn service_in(text: &str) -> Option<Service> {
+fn service_in(text: &str) -> Option<AzureService> {
     let head = text.get(..text.floor_char_boundary(MAX_HEAD)).unwrap_or_default().to_ascii_lowercase();
     MARKS.iter().find(|(mark, _)| head.contains(mark)).map(|(_, service)| *service)
 }
 
 /// The service of a program, if its imports name only one.
-pub(super) fn hint_of(text: &str) -> Option<Service> {
+pub(super) fn hint_of(text: &str) -> Option<AzureService> {
     let mut services = IMPORTS.iter().filter(|(name, _)| text.contains(name)).map(|(_, service)| *service);
     let first = services.next()?;
     services.all(|service| service == first).then_some(first)

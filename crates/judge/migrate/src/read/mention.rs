@@ -2,10 +2,11 @@
 
 use super::collector::ChoiceCollector;
 use super::names::{is_gpu_size, is_name_byte, name_length};
-use crate::choice::{Choice, ChoiceKind, Service};
+use crate::choice::{Choice, ChoiceKind};
+use cudock_facts::services::AzureService;
 
 /// Collects every word that looks like a GPU size and was not collected yet, outside of comments.
-pub(super) fn read(text: &str, hint: Option<Service>, collector: &mut ChoiceCollector<'_>) {
+pub(super) fn read(text: &str, hint: Option<AzureService>, collector: &mut ChoiceCollector<'_>) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(start) =

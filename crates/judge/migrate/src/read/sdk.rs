@@ -2,13 +2,14 @@
 
 use super::collector::ChoiceCollector;
 use super::names::{is_name_byte, name_length};
-use crate::choice::{Choice, ChoiceKind, Interface, Service};
+use crate::choice::{Choice, ChoiceKind, Interface};
+use cudock_facts::services::AzureService;
 
 /// A name that identifies a library.
 struct SdkMarker {
     word: &'static str,
     interface: Interface,
-    service: Service,
+    service: AzureService,
     /// Whether the name may continue: `models.PoolAddParameter`.
     begins: bool,
     /// Text that must be elsewhere in the file, since the name alone is ambiguous.
@@ -16,12 +17,12 @@ struct SdkMarker {
 }
 
 const fn machine_learning(word: &'static str) -> SdkMarker {
-    let (interface, service) = (Interface::MachineLearningV1, Service::Ml);
+    let (interface, service) = (Interface::MachineLearningV1, AzureService::Ml);
     SdkMarker { word, interface, service, begins: false, only_with: None }
 }
 
 const fn batch(word: &'static str, begins: bool, only_with: Option<&'static str>) -> SdkMarker {
-    SdkMarker { word, interface: Interface::BatchBefore15, service: Service::Batch, begins, only_with }
+    SdkMarker { word, interface: Interface::BatchBefore15, service: AzureService::Batch, begins, only_with }
 }
 
 /// The first name of each group is reported.

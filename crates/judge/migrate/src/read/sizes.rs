@@ -1,5 +1,6 @@
 //! Reads sizes, GPUs and low-priority nodes in maps and calls.
 
+use cudock_facts::services::AzureService;
 use std::collections::HashMap;
 
 use super::collector::ChoiceCollector;
@@ -7,12 +8,12 @@ use super::context::{Contexts, is_region};
 use super::key::Key;
 use super::names::{folded, is_bare_gpu_size, is_gpu_size};
 use super::syntax::tree::{Pair, Range, Tree};
-use crate::choice::{Choice, ChoiceKind, Service};
+use crate::choice::{Choice, ChoiceKind};
 
 pub(super) fn read<'t>(
     tree: &Tree<'t>,
     contexts: &Contexts<'t>,
-    hint: Option<Service>,
+    hint: Option<AzureService>,
     collector: &mut ChoiceCollector<'_>,
 ) {
     let reader = TreeReader { tree, contexts };
@@ -116,7 +117,7 @@ impl<'t> TreeReader<'_, 't> {
         let value = counts.get(reference(value)).copied().unwrap_or(value);
         (value.parse::<u32>().unwrap_or(0) > 0).then(|| Choice {
             role: self.tree.slice(pair.name).to_owned(),
-            service: Some(Service::Batch),
+            service: Some(AzureService::Batch),
             low_priority: true,
             ..self.choice(pair, pair.value, ChoiceKind::LowPriorityNodes)
         })
@@ -145,7 +146,7 @@ impl<'t> TreeReader<'_, 't> {
         let choice = self.choice(pair, at, ChoiceKind::Accelerator { name: gpu.to_owned(), count });
         Some(Choice {
             role: "accelerators".to_owned(),
-            service: Some(Service::Vm),
+            service: Some(AzureService::Vm),
             region: choice.region.or(infra_region.map(str::to_owned)),
             ..choice
         })

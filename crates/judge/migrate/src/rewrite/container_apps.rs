@@ -1,5 +1,6 @@
 //! Container groups as apps and jobs of Container Apps, in the form of `az containerapp create --yaml`.
 
+use cudock_facts::services::AzureService;
 use std::collections::BTreeMap;
 
 use cudock_base::Span;
@@ -10,7 +11,7 @@ use cudock_group::{Container, Group, Os, Port, PortProtocol, Probe, ProbeAction,
 use serde_json::{Map, Value as Json, json};
 
 use super::{Source, Writer};
-use crate::choice::{Choice, ChoiceKind, Service};
+use crate::choice::{Choice, ChoiceKind};
 use crate::judge::judge;
 
 /// A job of Container Apps has to have a limit; a group has none.
@@ -101,7 +102,7 @@ fn profile<'f>(source: Source<'f>, group: &Group, writer: &mut Writer<'_>) -> Op
         count: Some(requested.count),
         by_option: false,
     };
-    let choice = Choice { service: Some(Service::Aci), ..Choice::at(0, 0, kind) };
+    let choice = Choice { service: Some(AzureService::Aci), ..Choice::at(0, 0, kind) };
     let findings = judge(source.facts, source.day, source.region, &[choice]);
     let mut replacements = findings.iter().flat_map(|finding| &finding.replacements);
     let found = replacements.find_map(|one| named_profile(source.facts, &one.name));

@@ -1,5 +1,6 @@
 //! A sweep as two files: `[sweep]` of `cudock.toml`, and a sweep job of Machine Learning's version 2.
 
+use cudock_facts::services::AzureService;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::hyperdrive::{CommandPart, Described, SweepDescription, TrialEnvironment};
 use super::{Source, Writer};
-use crate::choice::{Choice, ChoiceKind, Service};
+use crate::choice::{Choice, ChoiceKind};
 use crate::judge::judge;
 use cudock_base::shell::quote;
 
@@ -56,7 +57,7 @@ fn notes(source: Source<'_>, sweep: &SweepDescription, writer: &mut Writer<'_>) 
 /// The size, or what replaces it if it is over.
 fn current_size(source: Source<'_>, size: &str) -> String {
     let kind = ChoiceKind::Size { name: size.to_owned() };
-    let choice = Choice { service: Some(Service::Ml), ..Choice::at(0, 0, kind) };
+    let choice = Choice { service: Some(AzureService::Ml), ..Choice::at(0, 0, kind) };
     let findings = judge(source.facts, source.day, source.region, &[choice]);
     let finding = findings.first().filter(|finding| finding.is_over());
     let replacement = finding.and_then(|finding| finding.replacements.iter().find(|one| one.service == "vm"));

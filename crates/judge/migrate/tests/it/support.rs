@@ -1,6 +1,7 @@
 //! Choices in one line each, so that a test is a table.
 
 use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use cudock_migrate::{Choice, ChoiceFinding, ChoiceKind, judge, read};
 
 /// `LINE:COLUMN WORDS | ROLE | SERVICE | REGION`, and ` low` for low priority.
@@ -19,7 +20,7 @@ fn line(text: &str, choice: &Choice) -> String {
     if let ChoiceKind::Size { name } = &choice.kind {
         assert_eq!(&text[span.start..span.end], name, "a size stands where it is said to stand");
     }
-    let service = choice.service.map_or("-", cudock_migrate::Service::id);
+    let service = choice.service.map_or("-", AzureService::id);
     let region = choice.region.as_deref().unwrap_or("-");
     let low = if choice.low_priority { " low" } else { "" };
     let by = if choice.role.is_empty() { "-" } else { &choice.role };

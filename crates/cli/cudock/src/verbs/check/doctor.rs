@@ -25,7 +25,12 @@ pub(crate) struct DoctorReport<'a> {
     tables: &'a [TableUsed],
 }
 
-pub(crate) fn run(facts: &Facts, args: &DoctorArgs, format: DoctorFormat) -> Result<Outcome, Failure> {
+pub(crate) fn run(
+    facts: &Facts,
+    args: &DoctorArgs,
+    format: DoctorFormat,
+    is_verbose: bool,
+) -> Result<Outcome, Failure> {
     let root = match &args.root {
         Some(directory) => Root::tree(directory).map_err(|error| {
             Failure::input(chain(&error)).hint("pass the directory of a root file system to --root")
@@ -51,7 +56,7 @@ pub(crate) fn run(facts: &Facts, args: &DoctorArgs, format: DoctorFormat) -> Res
             let findings: Vec<_> = findings.map(ReportedFinding::new).collect();
             output::findings(facts, ServiceFormat::Github, &findings);
         }
-        DoctorFormat::Text => print(&host, &diagnosis, args.verbose),
+        DoctorFormat::Text => print(&host, &diagnosis, is_verbose),
     }
     output::warn_if_stale(&tables);
     Ok(if diagnosis.worst() == CheckStatus::Problem { Outcome::No } else { Outcome::Yes })

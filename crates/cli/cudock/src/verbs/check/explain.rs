@@ -65,14 +65,19 @@ pub(crate) struct JsonCudaError<'a> {
     messages: Vec<&'a Message>,
 }
 
-pub(crate) fn run(facts: &Facts, args: &ExplainArgs, format: Format) -> Result<Outcome, Failure> {
+pub(crate) fn run(
+    facts: &Facts,
+    args: &ExplainArgs,
+    format: Format,
+    is_verbose: bool,
+) -> Result<Outcome, Failure> {
     let what = args.what.join(" ");
     let what = what.trim();
     if is_finding_code(what) {
-        return finding(facts, what, args.verbose, format);
+        return finding(facts, what, is_verbose, format);
     }
     if let Some(error) = facts.messages().cuda_error(what).filter(|_| !args.text) {
-        cuda_error(facts, error, args.verbose, format);
+        cuda_error(facts, error, is_verbose, format);
         return Ok(Outcome::Yes);
     }
     let catalog = Catalog::new(facts.messages()).map_err(|error| {
@@ -95,7 +100,7 @@ pub(crate) fn run(facts: &Facts, args: &ExplainArgs, format: Format) -> Result<O
     // CUDA's short texts are recognized in logs by their context; alone they are looked up directly.
     let alone = facts.messages().cuda_error_with_text(what).filter(|_| report.hits.is_empty());
     if let Some(error) = alone {
-        cuda_error(facts, error, args.verbose, format);
+        cuda_error(facts, error, is_verbose, format);
         return Ok(Outcome::Yes);
     }
     if report.bytes == 0 {
@@ -105,7 +110,7 @@ pub(crate) fn run(facts: &Facts, args: &ExplainArgs, format: Format) -> Result<O
     let tables = output::tables_used(facts, &["messages"]);
     match format {
         Format::Json => print_json(facts, &subject, &report, &tables),
-        Format::Text => print_text(facts, &subject, &report, args),
+        Format::Text => print_text(facts, &subject, &report, args.all, is_verbose),
     }
     output::warn_if_stale(&tables);
     Ok(if report.hits.is_empty() && report.smi.is_none() { Outcome::No } else { Outcome::Yes })
@@ -213,7 +218,7 @@ fn print_json(facts: &Facts, subject: &str, report: &LogReport<'_>, tables: &[Ta
     }));
 }
 
-fn print_text(facts: &Facts, subject: &str, report: &LogReport<'_>, args: &ExplainArgs) {
+fn print_text(facts: &Facts, subject: &str, report: &LogReport<'_>, is_all: bool, is_verbose: bool) {
     if let (true, Some(table)) = (report.hits.is_empty(), &report.smi) {
         line(styled(BOLD, "nvidia-smi table, no error in it"));
         for statement in table.statements(facts) {
@@ -231,12 +236,12 @@ fn print_text(facts: &Facts, subject: &str, report: &LogReport<'_>, args: &Expla
         ));
         return;
     }
-    let shown = if args.all { report.hits.len() } else { SHOWN };
+    let shown = if is_all { report.hits.len() } else { SHOWN };
     for (index, hit) in report.hits.iter().take(shown).enumerate() {
         if index > 0 {
             line("");
         }
-        print_hit(facts, hit, report.lines > 1, args.verbose);
+        print_hit(facts, hit, report.lines > 1, is_verbose);
     }
     let more = report.hits.len().saturating_sub(shown);
     if more > 0 {

@@ -3,7 +3,7 @@
 use cudock_base::Environment;
 use cudock_base::text::format::fixed_bytes;
 use cudock_base::text::table::TextTable;
-use cudock_cli::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
+use cudock_cli::{CpArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
 use cudock_image::{Access, Pull, cached_images};
 use cudock_runtime::files::copy::{CopyRequest, Direction};
 use cudock_runtime::flags::{self, path_in_container};
@@ -113,10 +113,10 @@ pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
 }
 
 /// `cudock images`.
-pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failure> {
+pub(crate) fn images(format: Format, is_quiet: bool) -> Result<Outcome, Failure> {
     let images = cached_images(&Environment::of_process())?;
     match format {
-        Format::Text if args.quiet => images.iter().for_each(|image| line(image.tag.digest.to_string())),
+        Format::Text if is_quiet => images.iter().for_each(|image| line(image.tag.digest.to_string())),
         Format::Text => {
             let rows = images.iter().map(|image| {
                 let size = image.bytes.map_or_else(|| "-".to_owned(), fixed_bytes);

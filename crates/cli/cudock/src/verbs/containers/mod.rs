@@ -98,9 +98,9 @@ fn prove(
 }
 
 /// `cudock ps`.
-pub(crate) fn ps(args: &PsArgs, format: Format) -> Result<Outcome, Failure> {
+pub(crate) fn ps(args: &PsArgs, format: Format, is_quiet: bool) -> Result<Outcome, Failure> {
     let containers = plain_engine(&args.engine)?.list(args.all)?;
-    if args.quiet && format == Format::Text {
+    if is_quiet && format == Format::Text {
         for container in &containers {
             line(&container.id);
         }

@@ -48,14 +48,15 @@ fn plan(
             (Some(group_file::read(&file)?.1), Project::without_file(directory))
         }
     };
-    let (target, flags) = cudock_deploy::resolve(work.flags, &project.manifest).map_err(DeployError::from)?;
+    let (service, flags) =
+        cudock_deploy::resolve(work.flags, &project.manifest).map_err(DeployError::from)?;
     let source = reading
         .as_ref()
         .map_or(DeploySource::Project(&project), |reading| DeploySource::Group(reading, &project));
-    let existing = read_existing(cloud, &requester.subscription, target, &flags)?;
+    let existing = read_existing(facts, cloud, &requester.subscription, service, &flags)?;
     let request = DeployRequest {
         source,
-        target,
+        service,
         flags: &flags,
         existing: &existing,
         name: work.name,

@@ -73,11 +73,11 @@ fn planned(
     plan: &SweepPlan,
     (requester, cloud): (&Requester, Option<&dyn CloudApi>),
 ) -> Result<SweepRun, Failure> {
-    let (target, flags) = resolve(&args.azure.deploy_flags(), &sweep.project().manifest)?;
-    let existing = read_existing(cloud, &requester.subscription, target, &flags)?;
+    let (service, flags) = resolve(&args.azure.deploy_flags(), &sweep.project().manifest)?;
+    let existing = read_existing(facts, cloud, &requester.subscription, service, &flags)?;
     let request = DeployRequest {
         source: DeploySource::Project(sweep.project()),
-        target,
+        service,
         flags: &flags,
         existing: &existing,
         name: Some(&plan.name),

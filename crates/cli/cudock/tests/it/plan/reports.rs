@@ -2,6 +2,7 @@
 
 use super::examples::{NAMES, example, list, report, with_facts};
 use crate::support::{code, cudock, run, schema, shown};
+use cudock_facts::services::AzureOffering;
 
 macro_rules! shows {
     ($($name:ident: $example:literal $($word:literal)*;)+) => {
@@ -369,7 +370,7 @@ fn a_winner_that_up_cannot_deploy_is_followed_by_the_first_that_it_can() {
 
 #[test]
 fn the_plan_knows_what_up_deploys_to() {
-    use cudock_plan::{Catalog, ServiceKind, Verdicts, Workload, plan};
+    use cudock_plan::{Catalog, Verdicts, Workload, plan};
     let (facts, verdicts) = (cudock_facts::Facts::embedded(), Verdicts::default());
     let catalog = Catalog::of(&facts);
     let workload = Workload {
@@ -385,9 +386,9 @@ fn the_plan_knows_what_up_deploys_to() {
     };
     let plan = plan(&catalog, &facts, &workload, &verdicts);
     let mut placement = plan.placement(&plan.ranked()[0]);
-    for service in ServiceKind::ALL {
+    for service in AzureOffering::ALL {
         placement.service = service;
         let deploys = cudock_azure::SpecPlacement::try_from(&placement).is_ok();
-        assert_eq!(service.is_deployable(), deploys, "{}", service.id());
+        assert_eq!(service.service().is_deployable(), deploys, "{}", service.id());
     }
 }

@@ -4,6 +4,7 @@ mod duration;
 mod files;
 
 use cudock_base::shell::quote;
+use cudock_facts::services::AzureService;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,7 +15,6 @@ use super::body_value::BodyValue;
 use super::outline::{Outline, ResourcePath};
 use super::{DELETE_BY_SCRIPT, ExportError, comment, header};
 use crate::deployment::{Deployment, Step};
-use crate::spec::Target;
 
 const WORKSPACES: &str = "Microsoft.MachineLearningServices/workspaces";
 
@@ -22,8 +22,8 @@ pub(super) fn files(
     deployment: &Deployment,
     outline: &Outline<'_>,
 ) -> Result<Vec<(String, String)>, ExportError> {
-    if deployment.target != Target::Ml {
-        return Err(ExportError::NotMachineLearning { target: deployment.target });
+    if deployment.service != AzureService::Ml {
+        return Err(ExportError::NotMachineLearning { service: deployment.service });
     }
     let mut writer =
         AmlWriter { deployment, outline, script: Script::new(deployment, outline), files: Vec::new() };

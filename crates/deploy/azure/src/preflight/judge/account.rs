@@ -8,9 +8,9 @@ use crate::preflight::codes;
 use crate::preflight::query::Topic;
 use crate::preflight::registry::{PullCredentials, PullResult};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
-use crate::preflight::request::{group_and_name, service_of};
+use crate::preflight::request::group_and_name;
 use crate::preflight::rights::{ASSIGN_ROLES, Rights, actions_of};
-use crate::spec::Target;
+use crate::services::backend::{Backend, backend};
 
 /// Built-in roles that may pull: `AcrPull`, `AcrPush`, Container Registry Repository Reader, Contributor, Owner.
 const PULL_ROLES: [&str; 5] = [
@@ -145,10 +145,10 @@ impl JudgeContext<'_> {
         let at = id.to_ascii_lowercase().find(&SEPARATOR.to_ascii_lowercase())?;
         let (scope, name) = (id.get(..at)?, id.get(at + SEPARATOR.len()..)?);
         let subscription = format!("/subscriptions/{}", self.request.subscription);
-        let workspace = self.request.existing.workspace.as_deref().and_then(group_and_name);
-        let group = workspace
-            .filter(|_| self.request.uses(Target::Ml))
-            .map(|(group, _)| format!("{subscription}/resourceGroups/{group}"));
+        let existing = &self.request.existing;
+        let mut used = self.request.backends().filter_map(|backend| backend.creates_in(existing));
+        let group = used.next().and_then(group_and_name);
+        let group = group.map(|(group, _)| format!("{subscription}/resourceGroups/{group}"));
         let is_relevant =
             [Some(subscription), group].into_iter().flatten().any(|one| one.eq_ignore_ascii_case(scope));
         is_relevant.then_some((name, scope))
@@ -183,7 +183,7 @@ impl JudgeContext<'_> {
                 "copy it to one: cudock copy IMAGE REGISTRY.azurecr.io/NAME",
             ),
             // Jobs and endpoints pull with the workspace's identity, whose roles nobody else can try out.
-            PullResult::Denied(PullCredentials::Anonymous) if self.request.uses(Target::Ml) => denied(
+            PullResult::Denied(PullCredentials::Anonymous) if self.request.backends().any(Backend::pulls_with_own_identity) => denied(
                 PreflightVerdict::Warning,
                 "the image is not public: the identity of the workspace has to be allowed to pull it",
                 "az role assignment create --assignee WORKSPACE_IDENTITY --role AcrPull --scope REGISTRY_ID",
@@ -268,7 +268,7 @@ impl CandidateContext<'_> {
             Ok(rights) => rights,
             Err(gap) => return unanswered(question, &gap),
         };
-        let actions = actions_of(self.candidate.target);
+        let actions = actions_of(self.candidate.service);
         let missing: Vec<&str> = actions.into_iter().filter(|action| !rights.allows(action)).collect();
         let Some(first) = missing.first() else { return PreflightRow::ok(question, "sufficient") };
         let more = match missing.len() {
@@ -301,7 +301,9 @@ impl CandidateContext<'_> {
                 .and_then(|one| string(one, "/registrationState"))
                 .unwrap_or("NotRegistered")
         };
-        let needed = namespaces(self.candidate.target);
+        let required = backend(self.candidate.service).requirements();
+        let needed = [required.provider].into_iter().chain(required.other_providers.iter().copied());
+        let needed: Vec<&str> = needed.chain(["Microsoft.Logic"]).collect();
         let with = |wanted: fn(&str) -> bool| -> Vec<&str> {
             needed.iter().copied().filter(|namespace| wanted(state(namespace))).collect()
         };
@@ -325,13 +327,8 @@ impl CandidateContext<'_> {
 
     /// Whether the service is in the region, as its provider says; none if it does not say.
     pub(super) fn is_served(&self) -> Option<bool> {
-        let (namespace, kind) = match self.candidate.target {
-            Target::Vm => ("Microsoft.Compute", "virtualMachines"),
-            Target::Batch => ("Microsoft.Batch", "batchAccounts"),
-            Target::Ml => ("Microsoft.MachineLearningServices", "workspaces"),
-            Target::ContainerApps => ("Microsoft.App", "managedEnvironments"),
-            Target::Aci => ("Microsoft.ContainerInstance", "containerGroups"),
-        };
+        let required = backend(self.candidate.service).requirements();
+        let (namespace, kind) = (required.provider, required.resource_type);
         let is_field = |value: &Value, pointer: &str, name: &str| {
             string(value, pointer).is_some_and(|text| text.eq_ignore_ascii_case(name))
         };
@@ -346,18 +343,6 @@ impl CandidateContext<'_> {
     }
 
     pub(super) fn service(&self) -> &'static str {
-        service_of(self.candidate.target)
+        self.candidate.service.id()
     }
-}
-
-/// The providers that a deployment uses.
-fn namespaces(target: Target) -> Vec<&'static str> {
-    let own: &[&str] = match target {
-        Target::Vm => &["Microsoft.Compute", "Microsoft.Network"],
-        Target::Batch => &["Microsoft.Batch"],
-        Target::Ml => &["Microsoft.MachineLearningServices"],
-        Target::ContainerApps => &["Microsoft.App", "Microsoft.OperationalInsights"],
-        Target::Aci => &["Microsoft.ContainerInstance"],
-    };
-    own.iter().copied().chain(["Microsoft.Logic"]).collect()
 }

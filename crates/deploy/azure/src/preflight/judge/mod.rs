@@ -6,6 +6,10 @@ mod quota;
 mod sku;
 mod usage;
 
+pub(crate) use quota::Need;
+pub(crate) use sku::{Restriction, Sku};
+pub(crate) use usage::QuotaUsage;
+
 use cudock_facts::Facts;
 
 use super::answers::{Answers, Gap};
@@ -15,16 +19,16 @@ use super::request::{Candidate, PreflightRequest};
 use crate::services::bare_region;
 
 /// Everything that a row is judged by.
-struct JudgeContext<'a> {
-    request: &'a PreflightRequest,
-    answers: &'a Answers,
-    facts: &'a Facts,
+pub(crate) struct JudgeContext<'a> {
+    pub(crate) request: &'a PreflightRequest,
+    pub(crate) answers: &'a Answers,
+    pub(crate) facts: &'a Facts,
 }
 
 /// A candidate with what all of them have in common.
-struct CandidateContext<'a> {
-    context: &'a JudgeContext<'a>,
-    candidate: &'a Candidate,
+pub(crate) struct CandidateContext<'a> {
+    pub(crate) context: &'a JudgeContext<'a>,
+    pub(crate) candidate: &'a Candidate,
 }
 
 /// Whether the deployment will succeed, for each candidate.
@@ -33,7 +37,7 @@ pub fn judge(request: &PreflightRequest, answers: &Answers, facts: &Facts) -> Pr
     let candidates = request.candidates.iter().map(|candidate| {
         let rows = CandidateContext { context: &context, candidate }.rows();
         CandidateReport {
-            target: candidate.target,
+            service: candidate.service,
             size: candidate.size.clone(),
             region: candidate.region.clone(),
             is_spot: candidate.is_spot,
@@ -56,7 +60,7 @@ impl CandidateContext<'_> {
 }
 
 /// The row of a question that Azure did not answer.
-fn unanswered(question: Question, gap: &Gap) -> PreflightRow {
+pub(crate) fn unanswered(question: Question, gap: &Gap) -> PreflightRow {
     let reason = gap.describe();
     let fix = match gap {
         Gap::NotSignedIn => "az login",

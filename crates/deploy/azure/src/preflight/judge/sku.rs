@@ -7,14 +7,14 @@ use crate::preflight::answers::{Answers, Gap, number, string};
 use crate::preflight::query::Topic;
 
 /// A size in one region.
-pub(super) struct Sku<'a> {
+pub(crate) struct Sku<'a> {
     entry: &'a Value,
     region: String,
 }
 
 /// Why the subscription does not get a size.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Restriction<'a> {
+pub(crate) enum Restriction<'a> {
     /// Nowhere in the region, for this reason.
     Region(&'a str),
     /// In these zones.
@@ -25,7 +25,7 @@ pub(super) enum Restriction<'a> {
 
 impl<'a> Sku<'a> {
     /// The size in the region; none if the region does not have it.
-    pub(super) fn find(answers: &'a Answers, size: &str, region: &str) -> Result<Option<Self>, Gap> {
+    pub(crate) fn find(answers: &'a Answers, size: &str, region: &str) -> Result<Option<Self>, Gap> {
         let of_region = Topic::Skus(Some(region.to_owned()));
         let topic = if answers.contains(&of_region) { of_region } else { Topic::Skus(None) };
         let sizes = answers.list(&topic)?;
@@ -38,22 +38,22 @@ impl<'a> Sku<'a> {
         Ok(entry.map(|entry| Self { entry, region }))
     }
 
-    pub(super) fn family(&self) -> Option<&'a str> {
+    pub(crate) fn family(&self) -> Option<&'a str> {
         string(self.entry, "/family")
     }
 
-    pub(super) fn vcpus(&self) -> Option<i64> {
+    pub(crate) fn vcpus(&self) -> Option<i64> {
         number(self.capability("vCPUs"))
     }
 
     /// Whether Spot is refused.
-    pub(super) fn is_without_spot(&self) -> bool {
+    pub(crate) fn is_without_spot(&self) -> bool {
         let capable = self.capability("LowPriorityCapable").and_then(Value::as_str);
         capable.is_some_and(|capable| capable.eq_ignore_ascii_case("false"))
     }
 
     /// The zones of the region that have the size.
-    pub(super) fn zones(&self) -> Vec<&'a str> {
+    pub(crate) fn zones(&self) -> Vec<&'a str> {
         let places = self.entry.get("locationInfo").and_then(Value::as_array).into_iter().flatten();
         let here = places
             .filter(|place| string(place, "/location").is_some_and(|name| bare_region(name) == self.region));
@@ -61,7 +61,7 @@ impl<'a> Sku<'a> {
     }
 
     /// What keeps the subscription from the size in this region.
-    pub(super) fn restrictions(&self) -> Vec<Restriction<'a>> {
+    pub(crate) fn restrictions(&self) -> Vec<Restriction<'a>> {
         let all = self.entry.get("restrictions").and_then(Value::as_array).into_iter().flatten();
         let here = all.filter(|one| {
             let places = one.pointer("/restrictionInfo/locations").or_else(|| one.get("values"));

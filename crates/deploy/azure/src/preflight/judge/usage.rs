@@ -8,12 +8,12 @@ use crate::preflight::query::Topic;
 
 /// A quota and how much of it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct QuotaUsage<'a> {
-    pub(super) name: &'a str,
+pub(crate) struct QuotaUsage<'a> {
+    pub(crate) name: &'a str,
     /// None if the service does not say.
-    pub(super) used: Option<i64>,
+    pub(crate) used: Option<i64>,
     /// Below zero if there is none.
-    pub(super) limit: i64,
+    pub(crate) limit: i64,
 }
 
 impl<'a> QuotaUsage<'a> {
@@ -24,12 +24,12 @@ impl<'a> QuotaUsage<'a> {
     }
 
     /// The quotas that a service returns as a list.
-    pub(super) fn list(answers: &'a Answers, topic: &Topic) -> Result<Vec<Self>, Gap> {
+    pub(crate) fn list(answers: &'a Answers, topic: &Topic) -> Result<Vec<Self>, Gap> {
         Ok(answers.list(topic)?.iter().filter_map(Self::read).collect())
     }
 
     /// The quotas of virtual machines in a region, from its own list or from that of all regions.
-    pub(super) fn of_vms(answers: &'a Answers, region: &str) -> Result<Vec<Self>, Gap> {
+    pub(crate) fn of_vms(answers: &'a Answers, region: &str) -> Result<Vec<Self>, Gap> {
         let of_region = Topic::VmUsages(region.to_owned());
         if answers.contains(&of_region) {
             return Self::list(answers, &of_region);
@@ -56,7 +56,7 @@ impl<'a> QuotaUsage<'a> {
 
     /// The quotas of the subscription for Machine Learning, with the kind of each. Rows of workspaces and of computes repeat
     /// the same figures.
-    pub(super) fn of_ml(
+    pub(crate) fn of_ml(
         answers: &'a Answers,
         region: &str,
         subscription: &str,

@@ -1,7 +1,11 @@
 //! Container Instances: one container group. They have had no GPUs since 2025-07-14.
 
+mod backend;
 mod body;
+mod preflight;
 mod status;
+
+pub(super) use backend::Aci;
 
 use cudock_base::Secret;
 use cudock_facts::finding::{Finding, Severity};
@@ -17,8 +21,6 @@ use crate::services::names::{Names, Tags};
 use crate::services::request::{Identity, ResourceBody, body, put};
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
-
-pub(super) use status::{first_container, log_calls, log_parts, status, status_calls};
 
 pub(super) const VERSION: &str = "2023-05-01";
 /// The container group.
@@ -37,7 +39,7 @@ fn containers(work: WorkShape) -> Vec<String> {
     }
 }
 
-pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
+fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
     let amounts = Amounts { cpus: spec.cpus, memory_gib: spec.memory_gib }.of_container_instances();
     let losses = check(spec, amounts)?;
     let none = [Vec::new()];

@@ -11,11 +11,11 @@ use crate::services::read::{answer, ended, integer, is, list, text, time};
 use crate::services::request::get;
 use crate::status::{DeploymentState, Status};
 
-pub(in crate::services) fn status_calls(names: Names<'_>) -> Vec<Call> {
+pub(super) fn status_calls(names: Names<'_>) -> Vec<Call> {
     vec![get(&group_id(names), VERSION)]
 }
 
-pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
+pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
     let Some(group) = answer(answers, 0) else { return Status::starting(Phase::Create) };
     let containers = list(group, "/properties/containers");
     let state =
@@ -75,7 +75,7 @@ pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Opti
     Status::starting(phase).detail(detail).billed(from, None)
 }
 
-pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
+pub(super) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     container_ids(identity).map(|id| get(&format!("{id}/logs"), VERSION)).collect()
 }
 
@@ -85,10 +85,10 @@ fn container_ids(identity: &DeploymentIdentity) -> impl Iterator<Item = String> 
 }
 
 /// The id of the container in which commands are run.
-pub(in crate::services) fn first_container(identity: &DeploymentIdentity) -> String {
+pub(super) fn first_container(identity: &DeploymentIdentity) -> String {
     container_ids(identity).next().unwrap_or_default()
 }
 
-pub(in crate::services) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
+pub(super) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
     answers.iter().flatten().filter_map(|answer| LogPart::text(answer, "/content")).collect()
 }

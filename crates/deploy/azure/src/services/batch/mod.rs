@@ -3,13 +3,19 @@
 //! Batch creates the pool with the job and deletes it when the job ends, and the job ends with its last task or at its
 //! time limit. The order matters: a job that may end with its last task would end before the first one is added.
 
+mod backend;
 mod body;
+mod existing;
 mod multi_node;
 mod open_job;
 mod outputs;
+mod preflight;
 mod rules;
 mod status;
 
+pub(super) use backend::Batch;
+
+use cudock_facts::Facts;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -31,8 +37,6 @@ use crate::services::{Translation, TranslationError};
 use crate::spec::{BlobContainer, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 pub use open_job::{BatchTasks, open_job};
-pub(super) use outputs::kept_logs;
-pub(super) use status::{ending_call, follow_up_calls, log_calls, log_parts, status, status_calls};
 
 pub(super) const ACCOUNT_VERSION: &str = "2024-07-01";
 pub(super) const VERSION: &str = "2024-07-01.20.0";
@@ -86,8 +90,8 @@ fn job_path(names: Names<'_>) -> String {
     format!("/jobs/{}", names.unique())
 }
 
-pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, TranslationError> {
-    let machine = rules::check(spec)?;
+fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<'s>, TranslationError> {
+    let machine = rules::check(facts, spec)?;
     let names = Names::of_spec(spec);
     let existing = match &spec.existing.batch_account {
         Some(text) => Some(Existing::required(text, "a Batch account")?),

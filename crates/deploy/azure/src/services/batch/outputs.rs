@@ -53,7 +53,7 @@ pub(super) fn rename(task: &mut Value, run_id: &str, from: &str, to: &str) {
 }
 
 /// Where the answers to [`log_calls`](super::log_calls) are kept, one for each.
-pub(in crate::services) fn kept_logs(identity: &DeploymentIdentity, storage: &BlobContainer) -> Vec<Secret> {
+pub(super) fn kept_logs(identity: &DeploymentIdentity, storage: &BlobContainer) -> Vec<Secret> {
     let blob = |task: &str, log: &str| storage.blob(&Outputs::blob(&identity.run_id, task, log));
     logged_tasks(identity).flat_map(|task| LOGS.map(|log| blob(&task, log))).collect()
 }

@@ -1,5 +1,6 @@
 //! What Batch cannot run, and what it cannot do.
 
+use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
@@ -8,12 +9,12 @@ use crate::services::names::is_name;
 use crate::services::{TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
-pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+pub(super) fn check(facts: &Facts, spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
     if matches!(spec.work, WorkKind::Serve { .. }) {
         return Err(TranslationError::new("Batch runs jobs, not services")
             .hint("deploy services to container-apps, ml or vm"));
     }
-    let machine = machine(spec)?;
+    let machine = machine(facts, spec)?;
     if machine.needs_grid() {
         return Err(TranslationError::new(format!(
             "{} takes the GRID driver (CD0802), and the node image of Batch has NVIDIA's data-center driver",

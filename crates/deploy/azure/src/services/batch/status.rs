@@ -16,30 +16,27 @@ use crate::status::{DeploymentState, Status};
 /// More logs than these are not asked for.
 const MOST_LOGS: usize = 20;
 
-pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
+pub(super) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let account = Account::of_identity(identity);
     let job = job_path(identity.names());
     vec![account.get(&job, ""), account.get(&format!("{job}/tasks"), "&$select=id,state,executionInfo")]
 }
 
 /// Ends the job and its pool. The activity log knows nothing of jobs, so that the job has to be asked for its end.
-pub(in crate::services) fn ending_call(identity: &DeploymentIdentity) -> Call {
+pub(super) fn ending_call(identity: &DeploymentIdentity) -> Call {
     let path = format!("{}/terminate", job_path(identity.names()));
     Account::of_identity(identity).call(Method::POST, &path, "", None)
 }
 
 /// The pool and its nodes, once Batch has named the pool.
-pub(in crate::services) fn follow_up_calls(
-    identity: &DeploymentIdentity,
-    answers: &[Option<Value>],
-) -> Vec<Call> {
+pub(super) fn follow_up_calls(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Vec<Call> {
     let pool = answer(answers, 0).and_then(|job| text(job, "/executionInfo/poolId"));
     let Some(pool) = pool.filter(|pool| is_name(pool)) else { return Vec::new() };
     let account = Account::of_identity(identity);
     vec![account.get(&format!("/pools/{pool}"), ""), account.get(&format!("/pools/{pool}/nodes"), "")]
 }
 
-pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
+pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
     let Some(job) = answer(answers, 0) else { return Status::starting(Phase::Create) };
     let tasks = answer(answers, 1).map_or(&[][..], |tasks| list(tasks, "/value"));
     let nodes = answer(answers, 3).map_or(&[][..], |nodes| list(nodes, "/value"));
@@ -122,7 +119,7 @@ fn in_progress(tasks: &[Value], nodes: &[Value], from: Option<Timestamp>) -> Sta
     Status::starting(phase).detail(state).billed(from, None)
 }
 
-pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
+pub(super) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let account = Account::of_identity(identity);
     let job = job_path(identity.names());
     let files = |task: String| LOGS.map(|file| format!("{job}/tasks/{task}/files/{file}"));
@@ -144,6 +141,6 @@ pub(super) fn task_ids(count: u32) -> impl Iterator<Item = String> {
 }
 
 /// The files are plain text.
-pub(in crate::services) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
+pub(super) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
     answers.iter().flatten().filter_map(|answer| LogPart::text(answer, "")).collect()
 }

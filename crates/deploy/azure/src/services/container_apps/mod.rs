@@ -1,8 +1,15 @@
 //! Container Apps: an environment with a GPU profile, and in it an app or a job.
 
+mod backend;
 mod body;
+mod existing;
+mod preflight;
 mod status;
 
+pub(super) use backend::ContainerApps;
+
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use std::time::Duration;
 
 use cudock_facts::finding::{Finding, Severity};
@@ -12,7 +19,6 @@ use crate::call::Body;
 use crate::codes;
 use crate::deployment::{Phase, Step, Wait};
 use crate::services::amounts::Amounts;
-use crate::services::checks::facts;
 use crate::services::container_apps::body::{
     AppConfiguration, AppProperties, AppTemplate, Container, EnvironmentProperties, Ingress,
     JobConfiguration, JobProperties, JobTemplate, ManualTrigger, Registry, Scale, WorkloadProfile, secrets,
@@ -20,9 +26,7 @@ use crate::services::container_apps::body::{
 use crate::services::names::{Existing, Names, Tags};
 use crate::services::request::{Identity, ResourceBody, body, call, put};
 use crate::services::{Translation, TranslationError, losses};
-use crate::spec::{DeploymentSpec, RegistryAccess, Target, WorkKind};
-
-pub(super) use status::{exec_endpoint, follow_up_calls, log_calls, log_parts, status, status_calls};
+use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
 pub(super) const VERSION: &str = "2025-07-01";
 pub(super) const ENVIRONMENTS: &str = "Microsoft.App/managedEnvironments";
@@ -41,8 +45,8 @@ struct ChosenProfile {
     is_dedicated: bool,
 }
 
-pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
-    let profile = check(spec)?;
+fn translate(facts: &Facts, spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
+    let profile = check(facts, spec)?;
     let names = Names::of_spec(spec);
     let mut steps = Vec::new();
     let environment_id = if let Some(text) = &spec.existing.container_apps_environment {
@@ -92,7 +96,7 @@ fn profile_name(
         Some(found) => Ok(Some(found.name.clone())),
         None if profile.is_none() && existing.is_empty() => Ok(None),
         None => {
-            let environment = spec.existing.description(Target::ContainerApps).unwrap_or_default();
+            let environment = spec.existing.description(AzureService::ContainerApps).unwrap_or_default();
             Err(TranslationError::new(format!("{environment} has no workload profile {kind}")).hint(format!(
                 "az containerapp env workload-profile add --workload-profile-type {kind} --workload-profile-name {PROFILE} \
                  --name NAME --resource-group GROUP"
@@ -224,7 +228,7 @@ fn starts(spec: &DeploymentSpec, job: &str, items: &[Vec<String>]) -> Result<Vec
         .collect()
 }
 
-fn check(spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationError> {
+fn check(facts: &Facts, spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationError> {
     if spec.is_spot {
         return Err(TranslationError::new("Container Apps have no Spot capacity")
             .hint("deploy Spot workloads to vm, ml, or batch with an account of your subscription"));
@@ -251,7 +255,7 @@ fn check(spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationErro
                 .hint("use Consumption-GPU-NC8as-T4 or Consumption-GPU-NC24-A100"))
         };
     };
-    let profiles = &facts().services().profile;
+    let profiles = &facts.services().profile;
     let Some(profile) = profiles.iter().find(|profile| profile.name.eq_ignore_ascii_case(size)) else {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
         return Err(TranslationError::new(format!(

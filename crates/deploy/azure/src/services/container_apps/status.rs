@@ -21,7 +21,7 @@ fn id(identity: &DeploymentIdentity) -> String {
     identity.names().resource(if is_app { APP } else { JOB })
 }
 
-pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
+pub(super) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     vec![first_call(identity)]
 }
 
@@ -35,10 +35,7 @@ fn first_call(identity: &DeploymentIdentity) -> Call {
 }
 
 /// The replicas of the newest revision, or of the execution that began last.
-pub(in crate::services) fn follow_up_calls(
-    identity: &DeploymentIdentity,
-    answers: &[Option<Value>],
-) -> Vec<Call> {
+pub(super) fn follow_up_calls(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Vec<Call> {
     let Some(first) = answer(answers, 0) else { return Vec::new() };
     let id = id(identity);
     let path = match identity.work {
@@ -55,7 +52,7 @@ pub(in crate::services) fn follow_up_calls(
     path.map(|(path, version)| get(&path, version)).into_iter().collect()
 }
 
-pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
+pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
     let Some(first) = answer(answers, 0) else { return Status::starting(Phase::Create) };
     let replicas = answer(answers, 1);
     match identity.work {
@@ -143,13 +140,13 @@ fn progress(replicas: Option<&Value>) -> (Phase, Option<&str>) {
     (phase, detail)
 }
 
-pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
+pub(super) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let token = call(Method::POST, &format!("{}/getAuthToken", id(identity)), REPLICAS_VERSION, None);
     vec![first_call(identity), token]
 }
 
 /// The streams of the containers; the replicas are the answer to the request that follows the token's.
-pub(in crate::services) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
+pub(super) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
     let Some(token) = token(answers) else { return Vec::new() };
     containers(answer(answers, 2))
         .filter_map(|container| text(container, "/logStreamEndpoint"))
@@ -158,7 +155,7 @@ pub(in crate::services) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> 
 }
 
 /// Where a program can be started in the first container that runs, and the token for it.
-pub(in crate::services) fn exec_endpoint(answers: &[Option<Value>]) -> Option<(&str, Secret)> {
+pub(super) fn exec_endpoint(answers: &[Option<Value>]) -> Option<(&str, Secret)> {
     let is_running = |container: &&Value| is(text(container, "/runningState"), "Running");
     let address = containers(answer(answers, 2))
         .filter(is_running)

@@ -4,13 +4,19 @@
 //! its nodes between them; it has no nodes while it is idle. Nothing of it is in the deployment's groups, so the reaper
 //! deletes each by its id.
 
+mod backend;
 mod body;
+mod existing;
 mod open_jobs;
+mod preflight;
 mod rules;
 mod status;
 mod sweep;
 mod sweep_job;
 
+pub(super) use backend::Ml;
+
+use cudock_facts::Facts;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -32,7 +38,6 @@ use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 pub use open_jobs::{MlJobs, open_jobs};
-pub(super) use status::{log_calls, log_parts, status, status_calls};
 pub use sweep_job::sweep_deployment;
 
 pub(super) const VERSION: &str = "2024-10-01";
@@ -107,13 +112,13 @@ fn ids(identity: &DeploymentIdentity) -> Option<Ids> {
     Some(Ids::new(identity.names(), workspace))
 }
 
-pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'_>, TranslationError> {
+fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<'s>, TranslationError> {
     let Some(workspace) = &spec.existing.workspace else {
         return Err(TranslationError::new("Machine Learning needs an existing workspace")
             .hint("name it with --workspace GROUP/NAME"));
     };
     let workspace = Existing::required(workspace, "a workspace")?;
-    let machine = rules::check(spec)?;
+    let machine = rules::check(facts, spec)?;
     let ids = Ids::new(Names::of_spec(spec), workspace);
     let environment = Asset { properties: environment(spec)? };
     let call = put(&ids.environment_version(), VERSION, body(&environment)?);

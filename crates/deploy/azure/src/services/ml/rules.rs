@@ -1,5 +1,6 @@
 //! What Machine Learning cannot run, and what it cannot do.
 
+use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
@@ -11,8 +12,8 @@ use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 /// The service's limit for trials of a sweep, and a sensible one for jobs.
 const MOST_AT_ONCE: u32 = 1000;
 
-pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
-    let machine = machine(spec)?;
+pub(super) fn check(facts: &Facts, spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+    let machine = machine(facts, spec)?;
     if matches!(spec.registry, Some(RegistryAccess::Password { .. })) {
         return Err(TranslationError::new("Machine Learning takes no password for a registry")
             .hint("give an identity with the right to pull, or add a connection to the workspace"));

@@ -15,7 +15,7 @@ use crate::status::{DeploymentState, JobTime, Status};
 /// More jobs than these are not asked for their logs.
 const MOST_LOGS: usize = 20;
 
-pub(in crate::services) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
+pub(super) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let Some(ids) = ids(identity) else { return Vec::new() };
     match identity.work {
         WorkShape::Serve { .. } => vec![get(&ids.endpoint(), VERSION), get(&ids.deployment(), VERSION)],
@@ -37,7 +37,7 @@ pub(super) fn details(identity: &DeploymentIdentity, ids: &Ids, job: &str) -> Ca
     }
 }
 
-pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
+pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
     match identity.work {
         WorkShape::Serve { .. } => of_endpoint(answer(answers, 0), answer(answers, 1)),
         WorkShape::Job { .. } | WorkShape::MultiNode { .. } => of_jobs(identity, answers),
@@ -130,7 +130,7 @@ fn exit_code(message: &str) -> Option<i32> {
     digits.parse().ok()
 }
 
-pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
+pub(super) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     let Some(ids) = ids(identity) else { return Vec::new() };
     match identity.work {
         WorkShape::Serve { .. } => {
@@ -144,10 +144,7 @@ pub(in crate::services) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call>
 }
 
 /// The text of a deployment, or where the files of a job are.
-pub(in crate::services) fn log_parts(
-    identity: &DeploymentIdentity,
-    answers: &[Option<Value>],
-) -> Vec<LogPart> {
+pub(super) fn log_parts(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Vec<LogPart> {
     let answers = answers.iter().flatten();
     if matches!(identity.work, WorkShape::Serve { .. }) {
         return answers.filter_map(|answer| LogPart::text(answer, "/content")).collect();

@@ -1,17 +1,17 @@
 //! Sweeps that Machine Learning and its client accept although they make no sense.
 
+use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::lookup::NameMatch;
 use serde_json::Value;
 
 use crate::codes;
-use crate::services::checks::facts;
 use crate::services::read::text;
 
 const MOST_TRIALS: i64 = 1000;
 
 /// The faults of a sweep job in the form of its YAML file, as far as the service does not report them.
-pub(super) fn sweep_faults(job: &Value) -> Vec<Finding> {
+pub(super) fn sweep_faults(facts: &Facts, job: &Value) -> Vec<Finding> {
     let policy = job.get("early_termination").filter(|policy| policy.is_object());
     let algorithm = text(job, "/sampling_algorithm").or_else(|| text(job, "/sampling_algorithm/type"));
     let mut faults = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn sweep_faults(job: &Value) -> Vec<Finding> {
             ));
         }
     }
-    faults.extend(size_fault(job));
+    faults.extend(size_fault(facts, job));
     faults
 }
 
@@ -66,13 +66,13 @@ fn references(command: &str) -> impl Iterator<Item = &str> {
 }
 
 /// GPU sizes begin with `Standard_N`, and the tables have all of them.
-fn size_fault(job: &Value) -> Option<Finding> {
+fn size_fault(facts: &Facts, job: &Value) -> Option<Finding> {
     let size =
         text(job, "/resources/instance_type").or_else(|| text(job, "/trial/resources/instance_type"))?;
     if !size.to_ascii_lowercase().starts_with("standard_n") {
         return None;
     }
-    match facts().sizes().find(size) {
+    match facts.sizes().find(size) {
         NameMatch::NotFound(near) => {
             let hint = cudock_base::did_you_mean(&near)
                 .unwrap_or_else(|| "list the sizes: cudock facts size".to_owned());
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_the_official_client_accepts_although_it_makes_no_sense_is_found() {
-        assert_eq!(sweep_faults(&sweep()), []);
+        assert_eq!(sweep_faults(&Facts::embedded(), &sweep()), []);
         let cases = [
             ("/sampling_algorithm", json!("bayesian"), "bayesian sampling"),
             ("/sampling_algorithm", json!({"type": "Bayesian"}), "bayesian sampling"),
@@ -119,7 +119,7 @@ mod tests {
         for (pointer, value, words) in cases {
             let mut job = sweep();
             *job.pointer_mut(pointer).unwrap() = value;
-            let faults = sweep_faults(&job);
+            let faults = sweep_faults(&Facts::embedded(), &job);
             assert_eq!(faults.len(), 1, "{pointer}: {faults:?}");
             assert!(faults[0].message.contains(words), "{}", faults[0].message);
         }
@@ -130,7 +130,7 @@ mod tests {
         for job in
             [json!(null), json!({"type": "command"}), json!({"trial": {"command": "${{search_space.x"}})]
         {
-            assert_eq!(sweep_faults(&job), [], "{job}");
+            assert_eq!(sweep_faults(&Facts::embedded(), &job), [], "{job}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A sweep job of Machine Learning: the command job of a deployment, repeated by the service with other parameters.
 
+use cudock_facts::Facts;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -16,8 +17,12 @@ const OF_TRIAL: [&str; 5] = ["command", "environmentId", "environmentVariables",
 
 /// Makes the command job of a deployment a sweep. `job` is the sweep in the form of a YAML file; its trial has only a
 /// command. What makes no sense is refused, because the service does not.
-pub fn sweep_deployment(mut deployment: Deployment, job: &Value) -> Result<Deployment, TranslationError> {
-    let faults = sweep_faults(job);
+pub fn sweep_deployment(
+    facts: &Facts,
+    mut deployment: Deployment,
+    job: &Value,
+) -> Result<Deployment, TranslationError> {
+    let faults = sweep_faults(facts, job);
     if let Some(first) = faults.first() {
         let messages: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
         let message = format!("Machine Learning cannot run this sweep: {}", messages.join("; "));

@@ -1,11 +1,16 @@
 //! A virtual machine: network, machine, driver and a command that tells its state, in one deployment, so that Azure checks
 //! quota and size before anything exists.
 
+mod backend;
 mod body;
 mod cloud_init;
+mod preflight;
 mod rules;
 mod status;
 
+pub(super) use backend::Vm;
+
+use cudock_facts::Facts;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -32,8 +37,6 @@ use crate::services::vm::body::{
 };
 use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
-
-pub(super) use status::{log_call, log_parts, status, status_calls};
 
 const COMPUTE: &str = "2024-07-01";
 const NETWORK: &str = "2024-05-01";
@@ -65,8 +68,8 @@ const UBUNTU: ImageReference = ImageReference {
     version: "latest",
 };
 
-pub(super) fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
-    let machine = rules::check(spec)?;
+fn translate(facts: &Facts, spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
+    let machine = rules::check(facts, spec)?;
     let names = Names::of_spec(spec);
     let data = cloud_init::custom_data(spec, &machine);
     if data.expose().len() > LONGEST_DATA {

@@ -1,5 +1,6 @@
 //! What a machine cannot run, and what it cannot do.
 
+use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
@@ -7,13 +8,13 @@ use crate::services::checks::{Machine, machine};
 use crate::services::{TranslationError, losses};
 use crate::spec::{DeploymentSpec, WorkKind};
 
-pub(super) fn check(spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+pub(super) fn check(facts: &Facts, spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
     if matches!(spec.work, WorkKind::MultiNode { .. }) || spec.instances > 1 {
         return Err(TranslationError::new("a deployment to vm is one machine").hint(
             "deploy several machines to batch or ml, and several instances of a service to container-apps",
         ));
     }
-    machine(spec)
+    machine(facts, spec)
 }
 
 pub(super) fn lost(spec: &DeploymentSpec) -> Vec<Finding> {

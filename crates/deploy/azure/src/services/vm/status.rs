@@ -13,7 +13,7 @@ use crate::services::template::RESOURCES;
 use crate::services::vm::{ADDRESSES, COMPUTE, MACHINES, NAME, NETWORK, STATE, cloud_init, script_call};
 use crate::status::{DeploymentState, Status};
 
-pub(in crate::services) fn status_calls(names: Names<'_>) -> Vec<Call> {
+pub(super) fn status_calls(names: Names<'_>) -> Vec<Call> {
     let machine = names.resource(&format!("{MACHINES}/{NAME}"));
     let view = |id: &str| {
         let mut call = get(id, COMPUTE);
@@ -28,7 +28,7 @@ pub(in crate::services) fn status_calls(names: Names<'_>) -> Vec<Call> {
     ]
 }
 
-pub(in crate::services) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
+pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
     let deployment = answer(answers, 0);
     let outcome = deployment.and_then(|deployment| text(deployment, "/properties/provisioningState"));
     let Some(machine) = answer(answers, 1) else { return without_machine(identity, deployment, outcome) };
@@ -103,11 +103,11 @@ fn last_line(output: &str) -> Option<&str> {
     output.lines().rev().find(|line| !line.trim().is_empty())
 }
 
-pub(in crate::services) fn log_call(names: Names<'_>) -> Call {
+pub(super) fn log_call(names: Names<'_>) -> Call {
     script_call(names, cloud_init::LOG)
 }
 
-pub(in crate::services) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
+pub(super) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
     let printed = answers.iter().flatten().filter_map(script_output);
     printed.map(|(stdout, stderr)| LogPart::Text(format!("{stdout}{stderr}"))).collect()
 }

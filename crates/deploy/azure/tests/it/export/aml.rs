@@ -1,9 +1,11 @@
 //! Machine Learning's files: accepted by the schemas of its own client, with what the requests say.
 
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use std::path::Path;
 
 use boon::{Compiler, Schemas};
-use cudock_azure::{ExportFormat, Target, deployment};
+use cudock_azure::{ExportFormat, deployment};
 use serde_json::{Value, json};
 
 use super::{deployments, exported, jobs};
@@ -30,7 +32,7 @@ fn validate(specs: &Path, schema: &str, value: &Value) -> Result<(), String> {
 fn checkpoints_are_an_output_of_the_job() {
     let (_, mut spec) = jobs::jobs().into_iter().find(|(name, _)| *name == "ml-job").unwrap();
     spec.checkpoints = Some(checkpoints("/checkpoints"));
-    let files = exported(&deployment(&spec).unwrap(), ExportFormat::Aml);
+    let files = exported(&deployment(&Facts::embedded(), &spec).unwrap(), ExportFormat::Aml);
     let job: Value = cudock_yaml::from_str(super::file(&files, "job.yml")).unwrap();
     let path = "azureml://datastores/workspaceblobstore/paths/cudock/digits/";
     let output = json!({"type": "uri_folder", "mode": "rw_mount", "path": path});
@@ -45,7 +47,7 @@ fn the_files_are_valid() {
     let Some(specs) = specifications() else { return };
     let mut validated = Vec::new();
     for (name, deployment) in
-        deployments().into_iter().filter(|(_, deployment)| deployment.target == Target::Ml)
+        deployments().into_iter().filter(|(_, deployment)| deployment.service == AzureService::Ml)
     {
         for (file, text) in exported(&deployment, ExportFormat::Aml) {
             let Some((_, schema)) = SCHEMAS.iter().find(|(own, _)| *own == file) else { continue };

@@ -1,8 +1,9 @@
 //! One deployment to each service, with texts that need quoting everywhere.
 
+use cudock_facts::services::AzureService;
 use std::time::Duration;
 
-use cudock_azure::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, Target, WorkKind};
+use cudock_azure::{DeploymentSpec, ExistingResources, RegistryAccess, SpecVariable, WorkKind};
 use cudock_base::{Secret, Timestamp, Usd};
 
 /// None of them may be in a file.
@@ -21,20 +22,24 @@ pub(crate) fn jobs() -> [(&'static str, DeploymentSpec); 9] {
         WorkKind::MultiNode { nodes: 2, processes_per_node: 1, time_limit: Duration::from_secs(7200) };
     let t4 = Some("Standard_NC4as_T4_v3");
     [
-        ("aci", spec(Target::Aci, None, 0, job(&[]))),
-        ("batch", spec(Target::Batch, t4, 1, job(&["a.csv", "it's [b].csv"]))),
-        ("container-app", spec(Target::ContainerApps, Some("Consumption-GPU-NC8as-T4"), 1, serve())),
-        ("container-job", spec(Target::ContainerApps, Some("Consumption-GPU-NC8as-T4"), 1, job(&[]))),
+        ("aci", spec(AzureService::Aci, None, 0, job(&[]))),
+        ("batch", spec(AzureService::Batch, t4, 1, job(&["a.csv", "it's [b].csv"]))),
+        ("container-app", spec(AzureService::ContainerApps, Some("Consumption-GPU-NC8as-T4"), 1, serve())),
+        ("container-job", spec(AzureService::ContainerApps, Some("Consumption-GPU-NC8as-T4"), 1, job(&[]))),
         // Its secrets are a part of its start script, which is not exported.
         (
             "vm",
-            DeploymentSpec { variables: vec![plain()], registry: None, ..spec(Target::Vm, t4, 1, serve()) },
+            DeploymentSpec {
+                variables: vec![plain()],
+                registry: None,
+                ..spec(AzureService::Vm, t4, 1, serve())
+            },
         ),
-        ("ml-job", spec(Target::Ml, t4, 1, job(&[]))),
-        ("ml-items", spec(Target::Ml, t4, 1, job(&["a.csv", "it's [b].csv"]))),
+        ("ml-job", spec(AzureService::Ml, t4, 1, job(&[]))),
+        ("ml-items", spec(AzureService::Ml, t4, 1, job(&["a.csv", "it's [b].csv"]))),
         // It runs the image's own program.
-        ("ml-endpoint", DeploymentSpec { command: Vec::new(), ..spec(Target::Ml, t4, 1, serve()) }),
-        ("ml-nodes", DeploymentSpec { instances: 2, ..spec(Target::Ml, t4, 1, nodes) }),
+        ("ml-endpoint", DeploymentSpec { command: Vec::new(), ..spec(AzureService::Ml, t4, 1, serve()) }),
+        ("ml-nodes", DeploymentSpec { instances: 2, ..spec(AzureService::Ml, t4, 1, nodes) }),
     ]
 }
 
@@ -42,7 +47,7 @@ fn plain() -> SpecVariable {
     SpecVariable::Plain { name: "EPOCHS".to_owned(), value: "3".to_owned() }
 }
 
-fn spec(target: Target, size: Option<&str>, gpus: u32, work: WorkKind) -> DeploymentSpec {
+fn spec(service: AzureService, size: Option<&str>, gpus: u32, work: WorkKind) -> DeploymentSpec {
     let password = RegistryAccess::Password {
         server: "registry.example.com".to_owned(),
         username: "puller".to_owned(),
@@ -53,7 +58,7 @@ fn spec(target: Target, size: Option<&str>, gpus: u32, work: WorkKind) -> Deploy
         run_id: "0123456789ab".to_owned(),
         subscription: "00000000-0000-0000-0000-000000000001".to_owned(),
         region: "westeurope".to_owned(),
-        target,
+        service,
         size: size.map(str::to_owned),
         gpus,
         cpus: 2.0,
@@ -67,14 +72,14 @@ fn spec(target: Target, size: Option<&str>, gpus: u32, work: WorkKind) -> Deploy
             plain(),
             SpecVariable::Secret { name: "HF_TOKEN".to_owned(), value: Secret::new(SECRETS[0].1) },
         ],
-        registry: (target != Target::Ml).then_some(password),
+        registry: (service != AzureService::Ml).then_some(password),
         work,
         expires: Timestamp::parse("2026-11-18T02:00:00Z").unwrap(),
         idle: None,
         checkpoints: None,
         outputs: None,
         existing: ExistingResources {
-            workspace: (target == Target::Ml).then(|| "team/lab".to_owned()),
+            workspace: (service == AzureService::Ml).then(|| "team/lab".to_owned()),
             ..ExistingResources::default()
         },
         owner: "ada@example.com".to_owned(),

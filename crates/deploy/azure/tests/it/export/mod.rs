@@ -8,18 +8,21 @@ mod reader;
 mod template;
 mod terraform;
 
+use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use std::collections::BTreeMap;
 
-use cudock_azure::{
-    Body, Deployment, ExportError, ExportFormat, Plane, SpecVariable, Target, deployment, export,
-};
+use cudock_azure::{Body, Deployment, ExportError, ExportFormat, Plane, SpecVariable, deployment, export};
 use cudock_base::Secret;
 use serde_json::Value;
 
 use self::jobs::SECRETS;
 
 fn deployments() -> Vec<(&'static str, Deployment)> {
-    jobs::jobs().into_iter().map(|(name, spec)| (name, deployment(&spec).unwrap())).collect()
+    jobs::jobs()
+        .into_iter()
+        .map(|(name, spec)| (name, deployment(&Facts::embedded(), &spec).unwrap()))
+        .collect()
 }
 
 fn exported(deployment: &Deployment, format: ExportFormat) -> Vec<(String, String)> {
@@ -92,7 +95,7 @@ fn requests(deployment: &Deployment) -> BTreeMap<String, (&str, &Body)> {
 fn no_file_has_a_secret_and_each_says_how_to_delete() {
     for (name, deployment) in deployments() {
         for (_, format) in ExportFormat::ALL {
-            if format == ExportFormat::Aml && deployment.target != Target::Ml {
+            if format == ExportFormat::Aml && deployment.service != AzureService::Ml {
                 assert!(export(&deployment, format).is_err(), "{name}");
                 continue;
             }
@@ -126,7 +129,7 @@ fn a_start_script_with_secrets_is_not_exported() {
     let (_, mut spec) = jobs::jobs().into_iter().find(|(name, _)| *name == "vm").unwrap();
     let (name, value) = SECRETS[0];
     spec.variables = vec![SpecVariable::Secret { name: name.to_owned(), value: Secret::new(value) }];
-    let deployment = deployment(&spec).unwrap();
+    let deployment = deployment(&Facts::embedded(), &spec).unwrap();
     for (_, format) in ExportFormat::ALL {
         assert_eq!(export(&deployment, format), Err(ExportError::SecretsInData), "{format:?}");
     }

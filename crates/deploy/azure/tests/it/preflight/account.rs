@@ -1,10 +1,11 @@
 //! Rows about the account.
 
+use cudock_azure::ExistingResources;
 use cudock_azure::preflight::{
     PreflightVerdict, PullCredentials, PullResult, QueryResult, Question, Topic, judge,
 };
-use cudock_azure::{ExistingResources, Target};
 use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use serde_json::{Value, json};
 
 use super::support::{
@@ -15,7 +16,7 @@ use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
 
 #[test]
 fn everything_is_fine_if_azure_says_so() {
-    let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     let report = report(&asked, vec![]);
     let worst = report.account.iter().map(|row| row.verdict).max();
     assert_eq!(worst, Some(Fine), "{report:#?}");
@@ -26,7 +27,7 @@ fn everything_is_fine_if_azure_says_so() {
 
 #[test]
 fn nothing_is_fine_without_an_answer() {
-    let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     for failure in [
         QueryResult::Failed("connection refused".into()),
         error(500, "InternalServerError"),
@@ -60,7 +61,7 @@ fn nothing_is_fine_without_an_answer() {
 
 #[test]
 fn an_expired_sign_in_blocks() {
-    let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     let found = report(&asked, vec![(Topic::Locks, error(401, "ExpiredAuthenticationToken"))]);
     assert_eq!(verdict(&found, Question::SignIn), (Blocked, Some("CD0850")));
     assert!(found.choice(3).is_none());
@@ -76,7 +77,7 @@ fn an_expired_sign_in_blocks() {
 
 #[test]
 fn the_state_of_a_subscription_decides() {
-    let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     let state = |state: &str, limit: &str| {
         ok(
             json!({"state": state, "displayName": "n", "subscriptionPolicies": {"spendingLimit": limit, "quotaId": "x"}}),
@@ -100,7 +101,7 @@ fn the_state_of_a_subscription_decides() {
 
 #[test]
 fn rights_are_those_of_all_roles_together() {
-    let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     let contributor = json!({"actions": ["*"], "notActions": ["Microsoft.Authorization/*/Delete", "Microsoft.Authorization/*/Write", "Microsoft.Authorization/elevateAccess/Action"]});
     let reader = json!({"actions": ["*/read"], "notActions": []});
     let administrator =
@@ -143,12 +144,12 @@ fn only_locks_that_hold_for_the_deployment_block() {
     };
     let s = format!("/subscriptions/{SUBSCRIPTION}");
     let ml = || {
-        let mut asked = request(vec![candidate(Target::Ml, T4, "westeurope")]);
+        let mut asked = request(vec![candidate(AzureService::Ml, T4, "westeurope")]);
         asked.existing =
             ExistingResources { workspace: Some("team/space".into()), ..ExistingResources::default() };
         asked
     };
-    let vm = || request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let vm = || request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     for (asked, answer, expected) in [
         (vm(), lock(&s, "CanNotDelete"), Blocked),
         (vm(), lock(&s.to_uppercase(), "ReadOnly"), Blocked),
@@ -179,7 +180,7 @@ fn every_provider_of_the_service_must_be_registered() {
             {"namespace": "Microsoft.Logic", "registrationState": logic},
         ]}))
     };
-    let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     for (answer, expected, detail) in [
         (states("Registered", "Registered"), Fine, "registered"),
         (states("Registering", "Registered"), Warning, "Microsoft.Logic"),
@@ -200,24 +201,24 @@ fn every_provider_of_the_service_must_be_registered() {
 #[test]
 fn the_registry_says_who_may_pull() {
     let denied = PullResult::Denied;
-    for (target, result, expected) in [
-        (Target::Vm, PullResult::Allowed, (Fine, None)),
-        (Target::Vm, denied(PullCredentials::Account), (Blocked, Some("CD0864"))),
-        (Target::Vm, denied(PullCredentials::Password), (Blocked, Some("CD0864"))),
-        (Target::Vm, denied(PullCredentials::Anonymous), (Blocked, Some("CD0864"))),
-        (Target::Ml, denied(PullCredentials::Anonymous), (Warning, Some("CD0864"))),
-        (Target::Vm, PullResult::NotFound, (Blocked, Some("CD0865"))),
-        (Target::Vm, PullResult::Unreachable("timed out".into()), (Unknown, Some("CD0867"))),
+    for (service, result, expected) in [
+        (AzureService::Vm, PullResult::Allowed, (Fine, None)),
+        (AzureService::Vm, denied(PullCredentials::Account), (Blocked, Some("CD0864"))),
+        (AzureService::Vm, denied(PullCredentials::Password), (Blocked, Some("CD0864"))),
+        (AzureService::Vm, denied(PullCredentials::Anonymous), (Blocked, Some("CD0864"))),
+        (AzureService::Ml, denied(PullCredentials::Anonymous), (Warning, Some("CD0864"))),
+        (AzureService::Vm, PullResult::NotFound, (Blocked, Some("CD0865"))),
+        (AzureService::Vm, PullResult::Unreachable("timed out".into()), (Unknown, Some("CD0867"))),
     ] {
-        let mut asked = request(vec![candidate(target, T4, "westeurope")]);
+        let mut asked = request(vec![candidate(service, T4, "westeurope")]);
         asked.pull = Some(result.clone());
-        assert_eq!(verdict(&report(&asked, vec![]), Question::ImagePull), expected, "{target:?} {result:?}");
+        assert_eq!(verdict(&report(&asked, vec![]), Question::ImagePull), expected, "{service:?} {result:?}");
     }
 }
 
 #[test]
 fn the_identity_that_pulls_needs_a_role() {
-    let mut asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let mut asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     asked.pull_identity = Some("/subscriptions/s/x/puller".into());
     asked.pull = Some(PullResult::Allowed);
     let identity = || ok(json!({"properties": {"principalId": "p"}}));

@@ -1,8 +1,9 @@
 //! Whatever Azure answers, there is a report.
 
+use cudock_azure::ExistingResources;
 use cudock_azure::preflight::{Answers, PreflightVerdict, QueryResult, Question, judge, queries};
-use cudock_azure::{ExistingResources, Target};
 use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -81,11 +82,11 @@ proptest! {
         bodies in prop::collection::vec((json_value(), prop::sample::select(vec![200_u16, 201, 400, 401, 403, 404, 429, 500])), 20),
     ) {
         let mut asked = request(vec![
-            candidate(Target::Vm, T4, "westeurope"),
-            candidate(Target::Batch, T4, "westeurope"),
-            candidate(Target::Ml, T4, "westeurope"),
-            candidate(Target::ContainerApps, "Consumption-GPU-NC8as-T4", "westeurope"),
-            candidate(Target::Aci, T4, "westeurope"),
+            candidate(AzureService::Vm, T4, "westeurope"),
+            candidate(AzureService::Batch, T4, "westeurope"),
+            candidate(AzureService::Ml, T4, "westeurope"),
+            candidate(AzureService::ContainerApps, "Consumption-GPU-NC8as-T4", "westeurope"),
+            candidate(AzureService::Aci, T4, "westeurope"),
         ]);
         asked.existing = ExistingResources {
             batch_account: Some("a/b".into()),

@@ -1,7 +1,7 @@
 //! Which placement is taken, and how it is reported.
 
-use cudock_azure::Target;
 use cudock_azure::preflight::{PreflightReport, Topic};
+use cudock_facts::services::AzureService;
 use serde_json::json;
 
 use super::support::{A100, T4, candidate, error, ok, report, request, usage};
@@ -9,9 +9,9 @@ use super::support::{A100, T4, candidate, error, ok, report, request, usage};
 /// Three placements: the first without quota, the second in a region without the service, the third fine.
 fn three() -> PreflightReport {
     let asked = request(vec![
-        candidate(Target::Vm, A100, "eastus"),
-        candidate(Target::ContainerApps, "Consumption-GPU-NC8as-T4", "norwaywest"),
-        candidate(Target::Vm, T4, "westeurope"),
+        candidate(AzureService::Vm, A100, "eastus"),
+        candidate(AzureService::ContainerApps, "Consumption-GPU-NC8as-T4", "norwaywest"),
+        candidate(AzureService::Vm, T4, "westeurope"),
     ]);
     let empty = ok(json!({"value": [usage("cores", 0, 100)]}));
     report(
@@ -53,7 +53,7 @@ fn each_placement_that_was_passed_over_has_its_reason() {
 
 #[test]
 fn a_blocked_account_leaves_no_choice() {
-    let asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     let report = report(&asked, vec![(Topic::Subscription, ok(json!({"state": "Disabled"})))]);
     assert!(report.choice(1).is_none());
     assert_eq!(report.passed_over(1).len(), 1, "the account's reason; the placement itself is fine");
@@ -78,7 +78,7 @@ fn the_report_is_json_with_a_schema() {
     let value = serde_json::to_value(three()).unwrap();
     let first = &value["candidates"][0];
     assert_eq!(first["verdict"], "blocked");
-    assert_eq!((&first["target"], &first["size"]), (&json!("vm"), &json!(A100)));
+    assert_eq!((&first["service"], &first["size"]), (&json!("vm"), &json!(A100)));
     let row = first["rows"].as_array().unwrap().iter().find(|row| row["question"] == "family-quota").unwrap();
     assert_eq!(row["finding"]["code"], "CD0859");
     let schema = schemars::schema_for!(PreflightReport);

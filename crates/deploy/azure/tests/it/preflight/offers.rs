@@ -1,8 +1,9 @@
 //! Rows about what is offered, where and until when.
 
+use cudock_azure::ExistingResources;
 use cudock_azure::preflight::{Candidate, ImageCheck, PreflightVerdict, QueryResult, Question, Topic};
-use cudock_azure::{ExistingResources, Target};
 use cudock_facts::finding::{Finding, Severity};
+use cudock_facts::services::AzureService;
 use serde_json::{Value, json};
 
 use super::support::{A100, T4, candidate, day, error, fix, ok, report, request, rows, sku, verdict};
@@ -37,7 +38,8 @@ fn restrictions_close_regions_and_zones() {
         (None, restriction("Rack", &here, "New"), (Warning, Some("CD0857"))),
     ] {
         let zone = zone.map(str::to_owned);
-        let asked = request(vec![Candidate { zone: zone.clone(), ..candidate(Target::Vm, A100, REGION) }]);
+        let asked =
+            request(vec![Candidate { zone: zone.clone(), ..candidate(AzureService::Vm, A100, REGION) }]);
         let found = report(&asked, vec![skus(&restrictions)]);
         assert_eq!(verdict(&found, Question::Offered), expected, "{zone:?} {restrictions}");
     }
@@ -45,7 +47,7 @@ fn restrictions_close_regions_and_zones() {
 
 #[test]
 fn a_size_that_is_not_listed_is_not_offered() {
-    let asked = request(vec![candidate(Target::Vm, T4, REGION)]);
+    let asked = request(vec![candidate(AzureService::Vm, T4, REGION)]);
     let found = report(&asked, vec![skus(&json!([]))]);
     assert_eq!(verdict(&found, Question::Offered), (Blocked, Some("CD0856")));
     let fix = fix(&found, Question::Offered);
@@ -63,7 +65,7 @@ fn spot_must_be_offered() {
         json!([{"name": "LowPriorityCapable", "value": "False"}, {"name": "vCPUs", "value": "24"}]);
     let topic = Topic::Skus(Some(REGION.to_owned()));
     for (is_spot, expected) in [(true, (Blocked, Some("CD0866"))), (false, (Fine, None))] {
-        let asked = request(vec![Candidate { is_spot, ..candidate(Target::Vm, A100, REGION) }]);
+        let asked = request(vec![Candidate { is_spot, ..candidate(AzureService::Vm, A100, REGION) }]);
         let found = report(&asked, vec![(topic.clone(), ok(json!({"value": [size]})))]);
         assert_eq!(verdict(&found, Question::Offered), expected);
     }
@@ -72,19 +74,19 @@ fn spot_must_be_offered() {
 #[test]
 fn a_region_that_a_service_does_not_serve_is_not_offered() {
     let profile = "Consumption-GPU-NC8as-T4";
-    for (target, size, topic) in [
-        (Target::ContainerApps, profile, Topic::AppProfiles(REGION.to_owned())),
-        (Target::Batch, T4, Topic::BatchSizes(REGION.to_owned())),
+    for (service, size, topic) in [
+        (AzureService::ContainerApps, profile, Topic::AppProfiles(REGION.to_owned())),
+        (AzureService::Batch, T4, Topic::BatchSizes(REGION.to_owned())),
     ] {
-        let mut asked = request(vec![candidate(target, size, REGION)]);
+        let mut asked = request(vec![candidate(service, size, REGION)]);
         asked.existing =
             ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
         for missing in [error(404, "NotFound"), error(400, "NoRegisteredProviderFound")] {
             let found = report(&asked, vec![(topic.clone(), missing)]);
-            assert_eq!(verdict(&found, Question::Offered), (Blocked, Some("CD0856")), "{target:?}");
+            assert_eq!(verdict(&found, Question::Offered), (Blocked, Some("CD0856")), "{service:?}");
         }
         let found = report(&asked, vec![(topic, error(503, "ServerBusy"))]);
-        assert_eq!(verdict(&found, Question::Offered), (Unknown, Some("CD0867")), "{target:?}");
+        assert_eq!(verdict(&found, Question::Offered), (Unknown, Some("CD0867")), "{service:?}");
     }
     // The list of providers names regions as people do.
     let providers = |regions: Value| {
@@ -93,7 +95,7 @@ fn a_region_that_a_service_does_not_serve_is_not_offered() {
             json!({"value": [{"namespace": "Microsoft.MachineLearningServices", "registrationState": "Registered", "resourceTypes": kind}]}),
         )
     };
-    let asked = request(vec![candidate(Target::Ml, T4, REGION)]);
+    let asked = request(vec![candidate(AzureService::Ml, T4, REGION)]);
     for (regions, expected) in [
         (json!(["West Europe", "East US"]), (Fine, None)),
         (json!(["East US"]), (Blocked, Some("CD0856"))),
@@ -106,7 +108,8 @@ fn a_region_that_a_service_does_not_serve_is_not_offered() {
 
 #[test]
 fn a_region_that_the_subscription_lacks_is_named() {
-    let asked = request(vec![candidate(Target::Vm, T4, "atlantis"), candidate(Target::Vm, T4, REGION)]);
+    let asked =
+        request(vec![candidate(AzureService::Vm, T4, "atlantis"), candidate(AzureService::Vm, T4, REGION)]);
     let found = report(&asked, vec![(Topic::Locations, ok(json!({"value": [{"name": REGION}]})))]);
     let row = &rows(&found, Question::Offered)[0];
     assert_eq!(row.finding.as_ref().unwrap().message, "the subscription has no region `atlantis`");
@@ -124,7 +127,7 @@ fn a_serverless_profile_that_is_documented_but_not_listed_is_a_warning() {
         ("NC24-A100", "westus3", empty(), (Blocked, Some("CD0856"))),
         ("D4", "eastus", empty(), (Fine, None)),
     ] {
-        let asked = request(vec![candidate(Target::ContainerApps, profile, region)]);
+        let asked = request(vec![candidate(AzureService::ContainerApps, profile, region)]);
         let found = report(&asked, vec![(Topic::AppProfiles(region.to_owned()), answer)]);
         assert_eq!(verdict(&found, Question::Offered), expected, "{profile} {region}");
     }
@@ -134,7 +137,7 @@ fn a_serverless_profile_that_is_documented_but_not_listed_is_a_warning() {
 fn a_size_that_retires_before_the_end_blocks() {
     let batch_until =
         |end: &str| ok(json!({"value": [{"name": T4, "familyName": "x", "batchSupportEndOfLife": end}]}));
-    let mut asked = request(vec![candidate(Target::Batch, T4, REGION)]);
+    let mut asked = request(vec![candidate(AzureService::Batch, T4, REGION)]);
     asked.existing =
         ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
     let topic = Topic::BatchSizes(REGION.to_owned());
@@ -155,7 +158,7 @@ fn a_size_that_retires_before_the_end_blocks() {
         ("Standard_NC6s_v3", "jioindiawest", "2027-06-29", (Blocked, Some("CD0863"))),
         ("Standard_D4s_v5", REGION, "2026-11-16", (Unknown, None)),
     ] {
-        let mut asked = request(vec![candidate(Target::Vm, size, region)]);
+        let mut asked = request(vec![candidate(AzureService::Vm, size, region)]);
         asked.today = day(today);
         asked.expires = if today == "2027-06-29" { day("2027-07-02") } else { day(today) };
         assert_eq!(
@@ -175,12 +178,15 @@ fn the_verdict_of_check_and_the_price_are_rows() {
         detail: "fails on driver 580.126.16".into(),
         finding: Some(finding.clone()),
     };
-    let asked =
-        request(vec![Candidate { image: Some(image), price: None, ..candidate(Target::Vm, T4, REGION) }]);
+    let asked = request(vec![Candidate {
+        image: Some(image),
+        price: None,
+        ..candidate(AzureService::Vm, T4, REGION)
+    }]);
     let found = report(&asked, vec![]);
     assert_eq!(verdict(&found, Question::ImageRuns), (Blocked, Some("CD0501")));
     assert_eq!(found.candidates[0].obstacles(), [&finding]);
     assert_eq!(verdict(&found, Question::Price), (Warning, Some("CD0870")));
-    let priced = report(&request(vec![candidate(Target::Vm, T4, REGION)]), vec![]);
+    let priced = report(&request(vec![candidate(AzureService::Vm, T4, REGION)]), vec![]);
     assert_eq!(rows(&priced, Question::Price)[0].detail, "$0.53 per hour, as of 2026-08-22");
 }

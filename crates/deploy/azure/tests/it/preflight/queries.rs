@@ -1,5 +1,6 @@
 //! Few calls, and all of them at once.
 
+use cudock_facts::services::AzureService;
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use cudock_azure::preflight::{
     CONCURRENT, PreflightVerdict, Question, Topic, ask, ask_azure, gather, judge, queries,
 };
-use cudock_azure::{Call, ExistingResources, Target};
+use cudock_azure::{Call, ExistingResources};
 use cudock_facts::Facts;
 use serde_json::{Value, json};
 
@@ -22,21 +23,21 @@ fn regions(count: usize) -> Vec<String> {
     (0..count).map(|index| format!("region{index:02}")).collect()
 }
 
-const ALL_TARGETS: [(Target, &str); 4] = [
-    (Target::Vm, T4),
-    (Target::Batch, T4),
-    (Target::Ml, T4),
-    (Target::ContainerApps, "Consumption-GPU-NC8as-T4"),
+const ALL_TARGETS: [(AzureService, &str); 4] = [
+    (AzureService::Vm, T4),
+    (AzureService::Batch, T4),
+    (AzureService::Ml, T4),
+    (AzureService::ContainerApps, "Consumption-GPU-NC8as-T4"),
 ];
 
 #[test]
 fn the_number_of_calls_is_that_of_the_plan() {
     let facts = Facts::embedded();
-    let count = |targets: &[(Target, &str)], count: usize| {
+    let count = |targets: &[(AzureService, &str)], count: usize| {
         let all = regions(count);
         let candidates = all
             .iter()
-            .flat_map(|region| targets.iter().map(|(target, size)| candidate(*target, size, region)));
+            .flat_map(|region| targets.iter().map(|(service, size)| candidate(*service, size, region)));
         queries(&request(candidates.collect()), &facts).len()
     };
     // Subscription, providers, permissions, locks, sizes, usages; with several regions, also the regions.
@@ -51,11 +52,11 @@ fn the_number_of_calls_is_that_of_the_plan() {
 #[test]
 fn paths_and_bodies_are_those_of_the_services() {
     let mut asked = request(vec![
-        candidate(Target::Vm, T4, "westeurope"),
-        candidate(Target::Batch, T4, "westeurope"),
-        candidate(Target::Ml, T4, "westeurope"),
-        candidate(Target::ContainerApps, "Consumption-GPU-NC8as-T4", "westeurope"),
-        candidate(Target::Aci, "", "westeurope"),
+        candidate(AzureService::Vm, T4, "westeurope"),
+        candidate(AzureService::Batch, T4, "westeurope"),
+        candidate(AzureService::Ml, T4, "westeurope"),
+        candidate(AzureService::ContainerApps, "Consumption-GPU-NC8as-T4", "westeurope"),
+        candidate(AzureService::Aci, "", "westeurope"),
     ]);
     asked.existing = ExistingResources {
         batch_account: Some("team/shared".into()),
@@ -90,7 +91,7 @@ fn paths_and_bodies_are_those_of_the_services() {
 
 #[test]
 fn one_query_of_resource_graph_asks_for_the_families_in_question() {
-    let asked = request(regions(6).iter().map(|region| candidate(Target::Vm, T4, region)).collect());
+    let asked = request(regions(6).iter().map(|region| candidate(AzureService::Vm, T4, region)).collect());
     let all = queries(&asked, &Facts::embedded());
     let graph = all.iter().find(|query| query.topic == Topic::VmQuotas).unwrap();
     let body = graph.call.body.as_ref().unwrap().redacted();
@@ -153,7 +154,7 @@ impl Rounds {
 fn all_services_of_all_regions_take_few_rounds() {
     let all = regions(52);
     let candidates =
-        all.iter().flat_map(|region| ALL_TARGETS.map(|(target, size)| candidate(target, size, region)));
+        all.iter().flat_map(|region| ALL_TARGETS.map(|(service, size)| candidate(service, size, region)));
     let all = queries(&request(candidates.collect()), &Facts::embedded());
     let rounds = Rounds::new(all.len());
     let answers = ask(&all, |_: &Call| -> Result<(u16, Option<Value>), String> {
@@ -167,7 +168,7 @@ fn all_services_of_all_regions_take_few_rounds() {
 
 #[test]
 fn the_roles_of_an_identity_are_asked_for_once_it_is_known() {
-    let mut asked = request(vec![candidate(Target::Vm, T4, "westeurope")]);
+    let mut asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     asked.pull_identity = Some("/subscriptions/s/x/puller".into());
     let sent: Mutex<Vec<String>> = Mutex::default();
     gather(&asked, &Facts::embedded(), |call: &Call| -> Result<(u16, Option<Value>), String> {
@@ -189,7 +190,7 @@ fn a_client_passes_on_what_services_refuse() {
         path if path.contains("/usages") => refusal(400, "NoRegisteredProviderFound"),
         _ => reply(200, &json!({"value": []})),
     });
-    let asked = request(vec![candidate(Target::Ml, T4, "westeurope")]);
+    let asked = request(vec![candidate(AzureService::Ml, T4, "westeurope")]);
     let facts = Facts::embedded();
     let answers = ask_azure(&client(&server), &asked, &facts);
     let found = judge(&asked, &answers, &facts);

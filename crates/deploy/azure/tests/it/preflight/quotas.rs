@@ -1,7 +1,8 @@
 //! Rows about quotas.
 
+use cudock_azure::ExistingResources;
 use cudock_azure::preflight::{Candidate, PreflightVerdict, QueryResult, Question, Topic};
-use cudock_azure::{ExistingResources, Target};
+use cudock_facts::services::AzureService;
 use serde_json::{Value, json};
 
 use super::support::{
@@ -34,7 +35,7 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
             [Fine, Fine],
         ),
     ] {
-        let asked = request(vec![Candidate { instances, ..candidate(Target::Vm, A100, REGION) }]);
+        let asked = request(vec![Candidate { instances, ..candidate(AzureService::Vm, A100, REGION) }]);
         let found = report(&asked, vec![vm(&usages)]);
         let verdicts =
             [Question::FamilyQuota, Question::RegionalQuota].map(|question| verdict(&found, question).0);
@@ -44,7 +45,7 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
 
 #[test]
 fn a_shortage_says_how_to_request_more() {
-    let asked = request(vec![candidate(Target::Vm, A100, REGION)]);
+    let asked = request(vec![candidate(AzureService::Vm, A100, REGION)]);
     let found =
         report(&asked, vec![vm(&json!([usage("StandardNCADSA100v4Family", 8, 24), usage("cores", 0, 100)]))]);
     let row = &rows(&found, Question::FamilyQuota)[0];
@@ -65,7 +66,7 @@ fn a_shortage_says_how_to_request_more() {
 #[test]
 fn spot_needs_its_own_quota_and_no_other() {
     let usages = |spot: i64| vm(&json!([usage("lowPriorityCores", 0, spot), usage("cores", 100, 100)]));
-    let asked = request(vec![Candidate { is_spot: true, ..candidate(Target::Vm, A100, REGION) }]);
+    let asked = request(vec![Candidate { is_spot: true, ..candidate(AzureService::Vm, A100, REGION) }]);
     for (limit, expected) in [(24, (Fine, None)), (23, (Blocked, Some("CD0861")))] {
         let found = report(&asked, vec![usages(limit)]);
         assert_eq!(verdict(&found, Question::SpotQuota), expected);
@@ -79,7 +80,7 @@ fn spot_needs_its_own_quota_and_no_other() {
 #[test]
 fn the_quota_of_many_regions_comes_from_one_answer() {
     let regions: Vec<String> = (0..6).map(|index| format!("region{index}")).collect();
-    let asked = request(regions.iter().map(|region| candidate(Target::Vm, T4, region)).collect());
+    let asked = request(regions.iter().map(|region| candidate(AzureService::Vm, T4, region)).collect());
     let row =
         |region: &str, name: &str, max: i64| json!({"location": region, "n": name, "used": 0, "max": max});
     let data = json!([
@@ -116,7 +117,7 @@ fn a_batch_account_has_its_own_quotas() {
     };
     let existing =
         ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
-    let mut asked = request(vec![candidate(Target::Batch, T4, REGION)]);
+    let mut asked = request(vec![candidate(AzureService::Batch, T4, REGION)]);
     asked.existing = existing;
     for (answer, service, family) in [
         (quotas(500, 8, json!(true)), Fine, Some(Fine)),
@@ -139,7 +140,7 @@ fn a_batch_account_has_its_own_quotas() {
 
 #[test]
 fn a_new_batch_account_may_be_one_too_many_and_has_no_known_quota() {
-    let asked = request(vec![candidate(Target::Batch, T4, REGION)]);
+    let asked = request(vec![candidate(AzureService::Batch, T4, REGION)]);
     let quota = |limit: i64| (Topic::BatchQuotas(REGION.to_owned()), ok(json!({"accountQuota": limit})));
     for (limit, expected) in [(2, (Fine, None)), (1, (Blocked, Some("CD0862")))] {
         let found = report(&asked, vec![quota(limit), account(&json!({}))]);
@@ -185,11 +186,11 @@ fn machine_learning_has_its_own_quotas_and_endpoints_need_a_fifth_more() {
         (false, true, ml(0, 0, 4), Question::SpotQuota, (Fine, None)),
         (false, true, ml(0, 0, 3), Question::SpotQuota, (Blocked, Some("CD0861"))),
     ] {
-        let asked = request(vec![Candidate { serves, is_spot, ..candidate(Target::Ml, T4, REGION) }]);
+        let asked = request(vec![Candidate { serves, is_spot, ..candidate(AzureService::Ml, T4, REGION) }]);
         let found = report(&asked, vec![quotas.clone()]);
         assert_eq!(verdict(&found, question), expected, "{serves} {is_spot} {quotas:?}");
     }
-    let asked = request(vec![candidate(Target::Ml, T4, REGION)]);
+    let asked = request(vec![candidate(AzureService::Ml, T4, REGION)]);
     for missing in [error(404, "NotFound"), error(400, "NoRegisteredProviderFound")] {
         let found = report(&asked, vec![(Topic::MlUsages(REGION.to_owned()), missing)]);
         assert_eq!(verdict(&found, Question::FamilyQuota), (Blocked, Some("CD0856")));
@@ -232,15 +233,17 @@ fn container_apps_limit_gpus_by_environment_or_subscription() {
             (Unknown, Some("CD0867")),
         ),
     ] {
-        let mut asked =
-            request(vec![Candidate { instances: 2, ..candidate(Target::ContainerApps, profile, "westus3") }]);
+        let mut asked = request(vec![Candidate {
+            instances: 2,
+            ..candidate(AzureService::ContainerApps, profile, "westus3")
+        }]);
         if has_environment {
             asked.existing = with_environment.clone();
         }
         let found = report(&asked, vec![change.clone()]);
         assert_eq!(verdict(&found, Question::FamilyQuota), expected, "{profile} {change:?}");
     }
-    let asked = request(vec![candidate(Target::ContainerApps, serverless, "westus3")]);
+    let asked = request(vec![candidate(AzureService::ContainerApps, serverless, "westus3")]);
     let found = report(&asked, vec![region(json!([usage("ManagedEnvironmentCount", 50, 50)]))]);
     assert_eq!(verdict(&found, Question::ServiceQuota), (Blocked, Some("CD0862")));
 }
@@ -251,7 +254,7 @@ fn container_instances_count_groups_and_cores() {
         size: None,
         cpus: 3.5,
         instances: 2,
-        ..candidate(Target::Aci, "", REGION)
+        ..candidate(AzureService::Aci, "", REGION)
     }]);
     let topic = || Topic::AciUsages(REGION.to_owned());
     for (rows_given, expected) in [
@@ -270,11 +273,11 @@ fn container_instances_count_groups_and_cores() {
 
 #[test]
 fn nodes_that_exist_need_no_quota() {
-    for target in [Target::Batch, Target::Ml] {
-        let mut asked = request(vec![candidate(target, T4, "westeurope")]);
+    for service in [AzureService::Batch, AzureService::Ml] {
+        let mut asked = request(vec![candidate(service, T4, "westeurope")]);
         let none = rows(&report(&asked, vec![]), Question::FamilyQuota).len();
-        assert_eq!(none, 1, "{target:?}");
+        assert_eq!(none, 1, "{service:?}");
         (asked.existing.pool, asked.existing.cluster) = (Some("p".into()), Some("c".into()));
-        assert!(rows(&report(&asked, vec![]), Question::FamilyQuota).is_empty(), "{target:?}");
+        assert!(rows(&report(&asked, vec![]), Question::FamilyQuota).is_empty(), "{service:?}");
     }
 }

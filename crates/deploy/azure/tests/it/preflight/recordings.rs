@@ -1,10 +1,11 @@
 //! Answers that the services really gave; they are not part of this repository.
 
+use cudock_facts::services::AzureService;
 use std::fs;
 use std::path::Path;
 
+use cudock_azure::ExistingResources;
 use cudock_azure::preflight::{Candidate, PreflightVerdict, QueryResult, Question, Topic};
-use cudock_azure::{ExistingResources, Target};
 use serde_json::Value;
 
 use crate::specs::specifications as specs;
@@ -54,13 +55,16 @@ fn compute_usages_have_all_gpu_families_of_the_tables() {
         let count = names.iter().filter(|name| facts.quotas().limits("vm", name, family)).count();
         assert_eq!(count, 1, "{size}: {family}");
     }
-    let asked = request(vec![candidate(Target::Vm, A100, "westus")]);
+    let asked = request(vec![candidate(AzureService::Vm, A100, "westus")]);
     let topic = Topic::VmUsages("westus".to_owned());
     let found = report(&asked, vec![(topic.clone(), usages.clone())]);
     assert_eq!(rows(&found, Question::FamilyQuota)[0].detail, "needs 24 vCPUs, 0 of 0 free");
     assert_eq!(rows(&found, Question::RegionalQuota)[0].detail, "needs 24 vCPUs, 86 of 100 free");
-    let spot =
-        request(vec![Candidate { is_spot: true, instances: 5, ..candidate(Target::Vm, A100, "westus") }]);
+    let spot = request(vec![Candidate {
+        is_spot: true,
+        instances: 5,
+        ..candidate(AzureService::Vm, A100, "westus")
+    }]);
     let found = report(&spot, vec![(topic, usages)]);
     assert_eq!(rows(&found, Question::SpotQuota)[0].detail, "needs 120 vCPUs, 100 of 100 free");
 }
@@ -73,7 +77,7 @@ fn a_recorded_batch_account_has_no_quota_for_current_gpus() {
         panic!()
     };
     let accounts = QueryResult::Response { status: 200, body: serde_json::json!({ "value": [body] }) };
-    let mut asked = request(vec![candidate(Target::Batch, A100, "eastus2")]);
+    let mut asked = request(vec![candidate(AzureService::Batch, A100, "eastus2")]);
     asked.existing = ExistingResources {
         batch_account: Some("clitest.rg000001/clibatchtestacct000003".into()),
         ..ExistingResources::default()
@@ -109,7 +113,7 @@ fn recorded_profiles_lack_the_serverless_gpus_that_are_documented() {
         ("Consumption-GPU-NC8as-T4", (Warning, Some("CD0856"))),
         ("NC24-A100", (Blocked, Some("CD0856"))),
     ] {
-        let asked = request(vec![candidate(Target::ContainerApps, profile, "eastus")]);
+        let asked = request(vec![candidate(AzureService::ContainerApps, profile, "eastus")]);
         let found = report(&asked, vec![(topic.clone(), profiles.clone())]);
         assert_eq!(verdict(&found, Question::Offered), expected, "{profile}");
     }
@@ -122,7 +126,7 @@ fn recorded_usages_of_container_apps_limit_gpus() {
     let environment = recorded(&specs, recording, "managedEnvironments/containerapp-e2e-env000003/usages");
     let region = recorded(&specs, recording, "locations/northcentralusstage/usages");
     let mut asked =
-        request(vec![candidate(Target::ContainerApps, "Consumption-GPU-NC8as-T4", "northcentralus")]);
+        request(vec![candidate(AzureService::ContainerApps, "Consumption-GPU-NC8as-T4", "northcentralus")]);
     let changes = || {
         vec![
             (Topic::EnvironmentUsages, environment.clone()),
@@ -149,7 +153,7 @@ fn a_recorded_provider_state_that_is_not_registered_blocks() {
     let mut provider = body;
     assert!(provider["registrationState"].is_string());
     provider["namespace"] = "Microsoft.Logic".into();
-    let mut asked = request(vec![candidate(Target::Aci, "", "westeurope")]);
+    let mut asked = request(vec![candidate(AzureService::Aci, "", "westeurope")]);
     asked.candidates[0].size = None;
     let answer = QueryResult::Response { status: 200, body: serde_json::json!({"value": [provider]}) };
     let found = report(&asked, vec![(Topic::Providers, answer)]);
@@ -170,7 +174,7 @@ fn examples_of_the_specification_are_read() {
             row["limit"] = 12.into();
         }
     }
-    let asked = request(vec![candidate(Target::Ml, "Standard_NC6s_v3", "eastus")]);
+    let asked = request(vec![candidate(AzureService::Ml, "Standard_NC6s_v3", "eastus")]);
     let found =
         report(&asked, vec![(Topic::MlUsages("eastus".to_owned()), QueryResult::Response { status, body })]);
     let family = &rows(&found, Question::FamilyQuota)[0];
@@ -178,17 +182,17 @@ fn examples_of_the_specification_are_read() {
     assert_eq!(rows(&found, Question::RegionalQuota)[0].detail, "needs 6 vCPUs, 10 of 24 free");
 
     let skus = example(&openapi.join("compute/resource-manager/Microsoft.Compute/Skus/stable/2021-07-01/examples/skus/ListAvailableResourceSkusForARegion.json"));
-    let asked = request(vec![candidate(Target::Vm, "Standard_A1", "westus")]);
+    let asked = request(vec![candidate(AzureService::Vm, "Standard_A1", "westus")]);
     let found = report(&asked, vec![(Topic::Skus(Some("westus".to_owned())), skus)]);
     assert_eq!(rows(&found, Question::Offered)[0].detail, "westus, zones 1, 2, 3");
 
     let groups = example(&openapi.join("containerinstance/resource-manager/Microsoft.ContainerInstance/stable/2023-05-01/examples/ContainerGroupUsage.json"));
-    let asked = request(vec![Candidate { size: None, ..candidate(Target::Aci, "", "westcentralus") }]);
+    let asked = request(vec![Candidate { size: None, ..candidate(AzureService::Aci, "", "westcentralus") }]);
     let found = report(&asked, vec![(Topic::AciUsages("westcentralus".to_owned()), groups)]);
     assert_eq!(rows(&found, Question::ServiceQuota)[0].detail, "needs 1 group, 1999 of 2000 free");
 
     let sizes = example(&openapi.join("batch/resource-manager/Microsoft.Batch/stable/2024-07-01/examples/LocationListVirtualMachineSkus.json"));
-    let mut asked = request(vec![candidate(Target::Batch, "Standard_A1", "japaneast")]);
+    let mut asked = request(vec![candidate(AzureService::Batch, "Standard_A1", "japaneast")]);
     asked.existing.batch_account = Some("team/shared".into());
     let found = report(&asked, vec![(Topic::BatchSizes("japaneast".to_owned()), sizes)]);
     assert_eq!(rows(&found, Question::Offered)[0].detail, "until 2024-08-31");

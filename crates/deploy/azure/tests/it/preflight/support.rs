@@ -1,12 +1,13 @@
 //! A request, and an Azure in which everything is fine until a test changes an answer.
 
+use cudock_azure::ExistingResources;
 use cudock_azure::preflight::{
     Answers, Candidate, PreflightReport, PreflightRequest, PreflightRow, PreflightVerdict, PriceQuote,
     QueryResult, Question, Topic, judge, queries,
 };
-use cudock_azure::{ExistingResources, Target};
 use cudock_base::{Date, Usd};
 use cudock_facts::Facts;
+use cudock_facts::services::AzureService;
 use serde_json::{Value, json};
 
 pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
@@ -17,9 +18,9 @@ pub(crate) fn day(text: &str) -> Date {
     text.parse().unwrap()
 }
 
-pub(crate) fn candidate(target: Target, size: &str, region: &str) -> Candidate {
+pub(crate) fn candidate(service: AzureService, size: &str, region: &str) -> Candidate {
     Candidate {
-        target,
+        service,
         size: Some(size.to_owned()),
         region: region.to_owned(),
         zone: None,

@@ -1,14 +1,14 @@
 use std::time::Duration;
 
-use crate::catalog::service::ServiceKind;
 use crate::cost::billing::BilledTime;
 use crate::cost::{Unfit, Usage};
 use crate::testing::{HOUR, MINUTE, SECOND, T4, job, spot, used, workload};
 use crate::workload::{Priority, Work, Workload};
+use cudock_facts::services::AzureOffering;
 
 /// What a workload uses on T4 machines.
 fn on_vm(workload: &Workload) -> Result<Usage, Unfit> {
-    used(workload, ServiceKind::Vm, T4, Priority::Regular)
+    used(workload, AzureOffering::Vm, T4, Priority::Regular)
 }
 
 fn items(items: u64, seconds: u64, at_once: Option<u32>, deadline: Option<u64>) -> Workload {
@@ -21,7 +21,7 @@ fn items(items: u64, seconds: u64, at_once: Option<u32>, deadline: Option<u64>) 
 fn sweep(trials: u32) -> Usage {
     let each = Duration::from_secs(20 * 60);
     let sweep = workload(Work::Sweep { trials, at_once: 3, each });
-    used(&sweep, ServiceKind::MlCluster, T4, Priority::Regular).unwrap()
+    used(&sweep, AzureOffering::MlCluster, T4, Priority::Regular).unwrap()
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn forty_minutes_on_a_machine_are_a_start_and_forty_minutes_cut_to_whole_minutes
 #[test]
 fn container_apps_bill_by_the_second_from_the_pull_on() {
     // 40 s of platform (not billed), 3 GB at 200 MB/s = 15 s, 6 GB at 1 GB/s = 6 s, 5 s to be ready.
-    let usage = used(&job(40), ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", Priority::Regular);
+    let usage = used(&job(40), AzureOffering::ContainerApps, "Consumption-GPU-NC8as-T4", Priority::Regular);
     let usage = usage.unwrap();
     assert_eq!(usage.total, 66 * SECOND + 40 * MINUTE);
     assert_eq!(usage.bill, BilledTime { start: 26 * SECOND, work: 40 * MINUTE, ..BilledTime::default() });
@@ -59,7 +59,7 @@ fn instances_that_work_together_are_all_paid_for() {
 fn a_given_speed_shortens_the_work() {
     let mut workload = job(60);
     workload.gpu.speeds.insert("A100-80".into(), 4_000_000_000);
-    let usage = used(&workload, ServiceKind::Vm, "Standard_NC24ads_A100_v4", Priority::Regular).unwrap();
+    let usage = used(&workload, AzureOffering::Vm, "Standard_NC24ads_A100_v4", Priority::Regular).unwrap();
     assert_eq!(usage.work, 15 * MINUTE);
 }
 
@@ -67,8 +67,8 @@ fn a_given_speed_shortens_the_work() {
 fn a_share_of_a_gpu_does_its_share_of_the_work() {
     let mut workload = job(60);
     workload.gpu.measured_on = Some("A10".into());
-    let whole = used(&workload, ServiceKind::Vm, "Standard_NV36ads_A10_v5", Priority::Regular).unwrap();
-    let half = used(&workload, ServiceKind::Vm, "Standard_NV18ads_A10_v5", Priority::Regular).unwrap();
+    let whole = used(&workload, AzureOffering::Vm, "Standard_NV36ads_A10_v5", Priority::Regular).unwrap();
+    let half = used(&workload, AzureOffering::Vm, "Standard_NV18ads_A10_v5", Priority::Regular).unwrap();
     assert_eq!((whole.work, half.work), (HOUR, 2 * HOUR));
 }
 
@@ -91,8 +91,8 @@ fn a_missed_deadline_says_how_long_it_takes() {
 fn machine_learning_ends_a_job_after_21_days_and_on_spot_after_7() {
     let mut workload = job(10 * 24 * 60);
     workload.spot = Some(spot(0));
-    assert!(used(&workload, ServiceKind::MlCluster, T4, Priority::Regular).is_ok());
-    let unfit = used(&workload, ServiceKind::MlCluster, T4, Priority::Spot);
+    assert!(used(&workload, AzureOffering::MlCluster, T4, Priority::Regular).is_ok());
+    let unfit = used(&workload, AzureOffering::MlCluster, T4, Priority::Spot);
     assert!(matches!(unfit, Err(Unfit::Lifetime { most, .. }) if most == 7 * 24 * HOUR), "{unfit:?}");
 }
 
@@ -101,7 +101,7 @@ fn only_spot_is_evicted() {
     let mut workload = job(60);
     workload.spot = Some(spot(100));
     let regular = on_vm(&workload).unwrap();
-    let spot = used(&workload, ServiceKind::Vm, T4, Priority::Spot).unwrap();
+    let spot = used(&workload, AzureOffering::Vm, T4, Priority::Spot).unwrap();
     assert_eq!(regular.lost, 0);
     // e^0.1 - 1 = 0.105171 evictions, each a start of 245 s, and 0.105171 / 0.1 h of work in place of 1 h:
     // 25.767 + 186.153 = 211.92 s.

@@ -6,9 +6,9 @@ use cudock_facts::tables::{Billing, Rounding};
 use super::billing::{BilledTime, Uptime};
 use super::start::Startup;
 use super::{MONTH, RunSetup, Unfit, Usage, spot};
-use crate::catalog::service::ServiceKind;
 use crate::ratio::{float, round_up};
 use crate::workload::DayLoad;
+use cudock_facts::services::AzureOffering;
 
 // Request rates are in billionths of a request per day here.
 
@@ -47,7 +47,7 @@ pub(super) fn usage(
     for (rate, needed) in rates.into_iter().zip(needed) {
         let busy = replica.busy(rate);
         let up = up_in(needed);
-        if case.terms.kind == ServiceKind::ContainerApps && can_scale_to_zero && needed == 1 {
+        if case.terms.kind == AzureOffering::ContainerApps && can_scale_to_zero && needed == 1 {
             sum.add_scale_to_zero(rate, busy, cool_down, &startup);
         } else {
             sum.add_hour(up, busy);

@@ -4,10 +4,10 @@ use cudock_base::Rate;
 use cudock_testkit::random::{Random, cases, seed};
 
 use super::MILLION;
-use crate::catalog::service::ServiceKind;
 use crate::cost::{MONTH, Unfit};
 use crate::testing::{HOUR, SECOND, T4, parts_at_a_dollar, per_second, spot, used, workload};
 use crate::workload::{DayLoad, Priority, Work, Workload};
+use cudock_facts::services::AzureOffering;
 
 const PROFILE: &str = "Consumption-GPU-NC8as-T4";
 
@@ -26,7 +26,7 @@ fn serve(millis: u64, hours: usize) -> Workload {
 #[test]
 fn a_virtual_machine_is_up_all_month_for_the_peak() {
     // 12 a second at 5 for each instance are 3 instances, through 730 hours.
-    let usage = used(&serve(12_000, 10), ServiceKind::Vm, T4, Priority::Regular).unwrap();
+    let usage = used(&serve(12_000, 10), AzureOffering::Vm, T4, Priority::Regular).unwrap();
     assert_eq!((usage.machines, usage.total), (3, 0));
     assert_eq!(usage.bill.work + usage.bill.idle, 3 * MONTH);
     // Busy: 12/10 of an instance in 10 of 24 hours.
@@ -36,7 +36,7 @@ fn a_virtual_machine_is_up_all_month_for_the_peak() {
 #[test]
 fn a_node_pool_goes_to_zero_at_night_where_a_cold_start_is_allowed() {
     let mut workload = serve(12_000, 10);
-    let usage = used(&workload, ServiceKind::Aks, T4, Priority::Regular).unwrap();
+    let usage = used(&workload, AzureOffering::Aks, T4, Priority::Regular).unwrap();
     // Three starts a day for 730/24 days: 450 s to a node are not billed, 20 + 40 + 5 s are; 600 s idle before
     // a node is given back.
     let days = |time: u128| (3 * time * 730).div_ceil(24);
@@ -44,7 +44,7 @@ fn a_node_pool_goes_to_zero_at_night_where_a_cold_start_is_allowed() {
     assert_eq!(usage.bill.work + usage.bill.idle, 3 * MONTH * 10 / 24 + days(600 * SECOND));
     assert_eq!(usage.total, (450 + 20 + 40 + 5) * SECOND);
     workload.constraints.cold_starts_allowed = false;
-    let usage = used(&workload, ServiceKind::Aks, T4, Priority::Regular).unwrap();
+    let usage = used(&workload, AzureOffering::Aks, T4, Priority::Regular).unwrap();
     assert_eq!(usage.total, 0, "one node stays up");
     let days = |time: u128| (2 * time * 730).div_ceil(24);
     assert_eq!(usage.bill.work + usage.bill.idle, MONTH * (3 * 10 + 14) / 24 + days(600 * SECOND));
@@ -52,7 +52,7 @@ fn a_node_pool_goes_to_zero_at_night_where_a_cold_start_is_allowed() {
 
 #[test]
 fn an_endpoint_never_goes_below_one_instance() {
-    let usage = used(&serve(12_000, 10), ServiceKind::MlEndpoint, T4, Priority::Regular).unwrap();
+    let usage = used(&serve(12_000, 10), AzureOffering::MlEndpoint, T4, Priority::Regular).unwrap();
     let starts = (2_u128 * 300 * SECOND * 730).div_ceil(24);
     assert_eq!(usage.bill.work + usage.bill.idle, MONTH * (3 * 10 + 14) / 24 + starts);
     assert_eq!(usage.total, 0);
@@ -62,7 +62,7 @@ fn an_endpoint_never_goes_below_one_instance() {
 fn a_replica_that_scales_to_zero_is_up_after_recent_requests() {
     // One request in 1000 s, all day. A cold start takes 66 s and sleep comes after 300 s: up for
     // 1 - e^-0.366 = 30.65 % of the month, and e^-0.366 x 2628 = 1822.5 requests find it asleep.
-    let usage = used(&serve(1, 24), ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
+    let usage = used(&serve(1, 24), AzureOffering::ContainerApps, PROFILE, Priority::Regular).unwrap();
     assert_eq!(usage.starts.div_ceil(MILLION), 1823);
     let starts = usage.starts;
     let up = usage.bill.start + usage.bill.work + usage.bill.idle + starts * 40 / 1000;
@@ -78,7 +78,7 @@ fn a_replica_that_scales_to_zero_is_up_after_recent_requests() {
 fn nothing_scales_to_zero_if_no_request_may_wait() {
     let mut workload = serve(1, 24);
     workload.constraints.cold_starts_allowed = false;
-    let usage = used(&workload, ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
+    let usage = used(&workload, AzureOffering::ContainerApps, PROFILE, Priority::Regular).unwrap();
     assert_eq!(usage.bill.work + usage.bill.idle, MONTH);
     assert_eq!((usage.bill.start, usage.total), (0, 0));
 }
@@ -86,7 +86,7 @@ fn nothing_scales_to_zero_if_no_request_may_wait() {
 #[test]
 fn a_busy_replica_never_scales_to_zero() {
     // Four a second: e^-1464 is nothing.
-    let usage = used(&serve(4000, 24), ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
+    let usage = used(&serve(4000, 24), AzureOffering::ContainerApps, PROFILE, Priority::Regular).unwrap();
     assert_eq!(usage.bill.work + usage.bill.idle, MONTH);
     assert_eq!(usage.bill.start, 0);
 }
@@ -95,26 +95,26 @@ fn a_busy_replica_never_scales_to_zero() {
 fn restarts_after_evictions_are_paid_for() {
     let mut workload = serve(4000, 24);
     workload.spot = Some(spot(100));
-    let usage = used(&workload, ServiceKind::Vm, T4, Priority::Spot).unwrap();
+    let usage = used(&workload, AzureOffering::Vm, T4, Priority::Spot).unwrap();
     // 730 h x 0.1 = 73 evictions, of whose start 85 s are billed.
     assert_eq!(usage.bill.lost, 73 * 85 * SECOND);
 }
 
 #[test]
 fn a_load_that_no_number_of_instances_meets_is_refused() {
-    let unfit = used(&serve(u64::MAX, 24), ServiceKind::Vm, T4, Priority::Regular);
+    let unfit = used(&serve(u64::MAX, 24), AzureOffering::Vm, T4, Priority::Regular);
     assert!(matches!(unfit, Err(Unfit::Instances { .. })), "{unfit:?}");
 }
 
 #[test]
 fn requests_are_counted_for_730_hours() {
-    let usage = used(&serve(1000, 12), ServiceKind::Vm, T4, Priority::Regular).unwrap();
+    let usage = used(&serve(1000, 12), AzureOffering::Vm, T4, Priority::Regular).unwrap();
     // One a second for half of 730 hours, in millionths.
     assert_eq!(usage.requests, 365 * HOUR * 1000);
 }
 
 /// What a month costs on a service at a dollar per instance hour; an instance is kept half full.
-fn monthly(service: ServiceKind, size: &str, rate: Rate, replica_rate: Rate) -> u128 {
+fn monthly(service: AzureOffering, size: &str, rate: Rate, replica_rate: Rate) -> u128 {
     let load = DayLoad { hours: [rate; 24] };
     let mut workload = workload(Work::Serve { load, replica_rate, target_percent: 50 });
     workload.constraints.cold_starts_allowed = true;
@@ -140,12 +140,12 @@ fn more_requests_never_cost_less_and_twice_as_many_never_more_than_twice() {
         let few = if rate < per_second(1_000_000) { 10_000 } else { 1_000_000_000 };
         for replica_rate in [few, 4_000_000_000].map(per_second) {
             for (service, size) in
-                [(ServiceKind::ContainerApps, PROFILE), (ServiceKind::Vm, T4), (ServiceKind::Aks, T4)]
+                [(AzureOffering::ContainerApps, PROFILE), (AzureOffering::Vm, T4), (AzureOffering::Aks, T4)]
             {
                 let [one, two] =
                     [1, 2].map(|times| monthly(service, size, rate.share(times, 1), replica_rate));
                 assert!(one <= two, "{service:?} at {rate}: {one}, at twice that {two}");
-                let more = if service == ServiceKind::Vm { BALANCER } else { ROUNDED };
+                let more = if service == AzureOffering::Vm { BALANCER } else { ROUNDED };
                 assert!(two <= 2 * one + more, "{service:?} at {rate}: {one}, at twice that {two}");
             }
         }
@@ -157,7 +157,7 @@ fn what_scales_to_zero_costs_in_proportion_to_rare_requests() {
     // An instance stays for 366 s, so up to one request in a day hardly any two share one.
     let yearly = |count: u64| {
         let rate = Rate::from_nanos_per_day(2_739_726 * u128::from(count));
-        monthly(ServiceKind::ContainerApps, PROFILE, rate, per_second(10_000))
+        monthly(AzureOffering::ContainerApps, PROFILE, rate, per_second(10_000))
     };
     let once = yearly(1);
     for count in 2..=365 {

@@ -100,7 +100,7 @@ impl PlacementView<'_, '_, '_> {
     fn describe_fee(&self) -> String {
         let Some(costs) = self.region_costs() else { return String::new() };
         let fees = costs.fees(self.case.terms.kind);
-        let hour_fee = match self.case.terms.kind.table_id() {
+        let hour_fee = match self.case.terms.kind.service().id() {
             "aks" => "/h (cluster, system node, load balancer; zero if a cluster exists already)",
             "vm" => "/h (public IP address)",
             "batch" => "/h (load balancer and IP address of the pool)",

@@ -8,7 +8,6 @@ use cudock_facts::tables::{SizeDriver, StartFigure};
 
 use super::{PlacementView, time};
 use crate::catalog::availability::{Proof, RegionStatus};
-use crate::catalog::service::ServiceKind;
 use crate::codes;
 use crate::cost::data;
 use crate::cost::region::RegionCosts;
@@ -17,6 +16,7 @@ use crate::plan::evaluate::usage_of;
 use crate::plan::placement::PartKind;
 use crate::report::format::dollars;
 use crate::workload::Priority;
+use cudock_facts::services::AzureOffering;
 
 impl PlacementView<'_, '_, '_> {
     pub(super) fn warnings(&self) -> Vec<Finding> {
@@ -60,7 +60,7 @@ impl PlacementView<'_, '_, '_> {
         let (kind, context) = (self.case.terms.kind, self.case.context);
         let region = context.catalog.region_name(self.ranked.offer.region);
         let message = format!("no source lists this size for {} in {region}", kind.name());
-        let list = match kind.table_id() {
+        let list = match kind.service().id() {
             "ml" => "az ml compute list-sizes",
             "batch" => "az batch location list-skus",
             _ => "az vm list-skus",
@@ -123,7 +123,7 @@ impl PlacementView<'_, '_, '_> {
             self.case.machine.driver.filter(|kind| matches!(kind, SizeDriver::Grid | SizeDriver::GridV20))?;
         let name = if kind == SizeDriver::Grid { "GRID" } else { "GRID 20" };
         let message = format!("requires the {name} driver: the CUDA driver does not install on it");
-        let own = self.case.terms.kind == ServiceKind::Vm;
+        let own = self.case.terms.kind == AzureOffering::Vm;
         let (severity, fix) = if own {
             (Severity::Warning, "install Azure's GRID driver of the branch that the size requires")
         } else {
@@ -134,7 +134,7 @@ impl PlacementView<'_, '_, '_> {
 
     fn quota_at_zero(&self) -> Option<Finding> {
         let kind = self.case.terms.kind;
-        if matches!(kind, ServiceKind::ContainerApps | ServiceKind::ContainerAppsDedicated) {
+        if matches!(kind, AzureOffering::ContainerApps | AzureOffering::ContainerAppsDedicated) {
             return None;
         }
         let quota = self.quota()?;

@@ -1,6 +1,7 @@
+use cudock_facts::services::AzureOffering;
 use std::time::Duration;
 
-use cudock_plan::{DayLoad, Placement, ServiceKind, Spot, Work, Workload};
+use cudock_plan::{DayLoad, Placement, Spot, Work, Workload};
 
 use super::Case;
 use crate::support::workloads::{GB, hours, job, minutes, per_hour, per_second};
@@ -17,7 +18,7 @@ const RESTRICTED: [&str; 9] = [
     "uaecentral",
 ];
 const RTX: [&str; 2] = ["southeastasia", "westus2"];
-const JOBS: &[ServiceKind] = &[ServiceKind::Vm, ServiceKind::Batch, ServiceKind::MlCluster];
+const JOBS: &[AzureOffering] = &[AzureOffering::Vm, AzureOffering::Batch, AzureOffering::MlCluster];
 
 /// What no answer may have among its first three, whatever the question: a region that is not open to all.
 fn closed(one: &Placement) -> bool {
@@ -55,7 +56,7 @@ fn on_services(workload: Workload, services: &[&str]) -> Workload {
 
 #[allow(clippy::too_many_lines, reason = "a table")]
 pub(super) fn all() -> Vec<Case> {
-    use ServiceKind::{Aks, Batch, ContainerApps, MlCluster, MlEndpoint, MlServerless, Vm};
+    use AzureOffering::{Aks, Batch, ContainerApps, MlCluster, MlEndpoint, MlServerless, Vm};
     vec![
         Case {
             name: "a T4 for 40 minutes",
@@ -314,7 +315,7 @@ pub(super) fn all() -> Vec<Case> {
         Case {
             name: "a managed service for an A100 job in westeurope",
             workload: on(in_regions(with_gpu(hours(10), &["A100-80"], 70), &["westeurope"]), |work| {
-                work.constraints.management = cudock_plan::Management::Managed;
+                work.constraints.management = cudock_facts::services::Management::Managed;
             }),
             first: &["Standard_NC24ads_A100_v4"],
             services: &[MlCluster, MlServerless],

@@ -5,8 +5,9 @@
 
 mod cases;
 
+use cudock_facts::services::AzureOffering;
 use cudock_facts::tables::SupportValue::{Documented, InUse};
-use cudock_plan::{Offer, Placement, Plan, Proof, ServiceKind, Workload};
+use cudock_plan::{Offer, Placement, Plan, Proof, Workload};
 use proptest::prelude::*;
 
 use crate::support::arbitrary::{disturbed_workload, sensible_workload};
@@ -19,7 +20,7 @@ struct Case {
     /// Sizes of which the first choice is one; empty if nothing may be offered at all.
     first: &'static [&'static str],
     /// Services of which the first choice is one; empty if any will do.
-    services: &'static [ServiceKind],
+    services: &'static [AzureOffering],
     /// Regions of which the first choice is one; empty if any will do.
     regions: &'static [&'static str],
     /// Whether a placement must not be among the first three.

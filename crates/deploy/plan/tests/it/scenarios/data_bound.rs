@@ -5,9 +5,10 @@
 //! Gb/s = 2.5 GB/s, an H100 machine (`NC40ads`) one of 40 Gb/s = 5 GB/s; both GPUs are taken to be equally
 //! fast.
 
+use cudock_facts::services::AzureOffering;
 use std::time::Duration;
 
-use cudock_plan::{Access, PartKind, ServiceKind};
+use cudock_plan::{Access, PartKind};
 
 use crate::support::workloads::{PASSES, data_bound_training, hours};
 use crate::support::{embedded_plan, first, fixed_plan, named, of, parts, usd, warned};
@@ -22,8 +23,8 @@ fn without_the_data_the_a100_wins() {
     let plan = fixed_plan(&workload);
     // 156.667 + 36,000 = 36,156.667 s = 602 min: x 3.673 / 60 min = 36.85243, against 70.03267 at 6.98. A machine of one's
     // own costs the same within a twentieth, and a page names it.
-    assert_eq!(named(&first(&plan)), (ServiceKind::Vm, A100, "eastus"));
-    assert!(of(&plan, ServiceKind::MlServerless, H100).cost.total > usd(70, 0));
+    assert_eq!(named(&first(&plan)), (AzureOffering::Vm, A100, "eastus"));
+    assert!(of(&plan, AzureOffering::MlServerless, H100).cost.total > usd(70, 0));
 }
 
 #[test]
@@ -31,8 +32,8 @@ fn streamed_from_blob_the_faster_network_wins_though_its_machine_costs_twice_as_
     let workload = data_bound_training(Access::Stream { passes: PASSES });
     let plan = fixed_plan(&workload);
     // A machine of one's own costs the same within what is assumed, and a page names it.
-    assert_eq!(named(&first(&plan)), (ServiceKind::Vm, H100, "eastus"));
-    let best = of(&plan, ServiceKind::MlServerless, H100);
+    assert_eq!(named(&first(&plan)), (AzureOffering::Vm, H100, "eastus"));
+    let best = of(&plan, AzureOffering::MlServerless, H100);
     assert_eq!(best.times.work, hours(10));
     // 602 min are billed: 36,120 s x 6.98 / 3600 s = 70.03266667, 156.667 s of them start: 0.3037599056.
     // Storage: 800 GB x 0.018032 = 14.4256 a month; 516.667 + 36,000 s of 2,628,000 s of it are 0.2004470437.
@@ -53,7 +54,7 @@ fn streamed_from_blob_the_faster_network_wins_though_its_machine_costs_twice_as_
 fn the_a100_waits_half_of_its_time_and_says_so() {
     let workload = data_bound_training(Access::Stream { passes: PASSES });
     let plan = fixed_plan(&workload);
-    let a100 = of(&plan, ServiceKind::MlServerless, A100);
+    let a100 = of(&plan, AzureOffering::MlServerless, A100);
     // 5 GB/s wanted, 2.5 GB/s there: 10 h become 20 h.
     assert_eq!(a100.times.work, hours(20));
     // 156.667 + 72,000 = 72,156.667 s = 1202 min: 72,120 s x 3.673 / 3600 s = 73.5824333.
@@ -69,8 +70,8 @@ fn the_a100_waits_half_of_its_time_and_says_so() {
 fn copied_to_the_machines_own_disk_first_the_a100_wins_again() {
     let workload = data_bound_training(Access::Stage);
     let plan = fixed_plan(&workload);
-    assert_eq!(named(&first(&plan)), (ServiceKind::Vm, A100, "eastus"));
-    let best = of(&plan, ServiceKind::MlServerless, A100);
+    assert_eq!(named(&first(&plan)), (AzureOffering::Vm, A100, "eastus"));
+    let best = of(&plan, AzureOffering::MlServerless, A100);
     // 800 GB at 2.5 GB/s = 320 s before the start is done; then ten hours.
     assert_eq!(best.times.start, Duration::from_millis(516_667 + 320_000));
     assert_eq!(best.times.work, hours(10));
@@ -91,14 +92,14 @@ fn copied_to_the_machines_own_disk_first_the_a100_wins_again() {
 fn either_way_is_the_cheaper_of_the_two() {
     let either = data_bound_training(Access::Either { passes: PASSES });
     let plan = fixed_plan(&either);
-    assert_eq!(of(&plan, ServiceKind::MlServerless, A100).cost.total, usd(37, 403_720_253));
+    assert_eq!(of(&plan, AzureOffering::MlServerless, A100).cost.total, usd(37, 403_720_253));
     // What does not fit on the disk is streamed: 64 GiB temporary and 960 GiB NVMe do not hold 2 TB.
     let mut large = either;
     if let Some(data) = &mut large.data {
         data.bytes = 2_000_000_000_000;
     }
     let plan = fixed_plan(&large);
-    let a100 = of(&plan, ServiceKind::MlServerless, A100);
+    let a100 = of(&plan, AzureOffering::MlServerless, A100);
     // 225 passes over 2 TB at 2.5 GB/s.
     assert_eq!(a100.times.work, hours(50));
 }
@@ -120,7 +121,7 @@ fn data_of_another_region_is_paid_for_on_the_way() {
 fn the_tables_of_today_warn_of_the_slow_network() {
     let workload = data_bound_training(Access::Stream { passes: PASSES });
     let plan = embedded_plan(&workload);
-    let a100 = of(&plan, ServiceKind::Vm, A100);
+    let a100 = of(&plan, AzureOffering::Vm, A100);
     assert!(warned(&a100).contains(&"CD0903"));
     assert!(a100.times.work > hours(10));
 }

@@ -3,10 +3,11 @@
 //! On a T4 that answers ten a second, kept 70 % full. A month has 730 h, so each hour of the day lasts
 //! 109,500 s of it, and the twelve from 8 to 20 o'clock 365 h.
 
+use cudock_facts::services::AzureOffering;
 use std::time::Duration;
 
 use cudock_base::Usd;
-use cudock_plan::{Offer, PartKind, Priority, ServiceKind, Workload};
+use cudock_plan::{Offer, PartKind, Priority, Workload};
 
 use crate::support::workloads::{daytime_inference, per_second};
 use crate::support::{curve_of, embedded, embedded_plan, first, fixed, fixed_plan, named, of, parts, usd};
@@ -22,7 +23,7 @@ fn either(millis: u64) -> Workload {
     workload
 }
 
-fn offer(service: ServiceKind, size: &str) -> Offer {
+fn offer(service: AzureOffering, size: &str) -> Offer {
     let catalog = &fixed().1;
     let (size, region) = (catalog.size(size), catalog.region("eastus"));
     let wanted = |offer: &&Offer| {
@@ -37,7 +38,7 @@ fn at_five_requests_per_second_a_virtual_machine_is_cheaper() {
     let workload = either(5000);
     let plan = fixed_plan(&workload);
     let best = first(&plan);
-    assert_eq!(named(&best), (ServiceKind::Vm, T4, "eastus"));
+    assert_eq!(named(&best), (AzureOffering::Vm, T4, "eastus"));
     assert_eq!(best.instances, 1);
     // 730 h x 0.526 = 383.98, a disk 21.68, an address 730 h x 0.005 = 3.65.
     assert_eq!(best.cost.total, usd(409, 310_000_000));
@@ -51,7 +52,7 @@ fn at_five_requests_per_second_a_virtual_machine_is_cheaper() {
 
     // Serverless: 0.000433 a second = 1.5588 an hour x 365 h = 568.962, and 6.57 million requests x 0.40 =
     // 2.628.
-    let apps = of(&plan, ServiceKind::ContainerApps, SERVERLESS);
+    let apps = of(&plan, AzureOffering::ContainerApps, SERVERLESS);
     assert_eq!(apps.cost.total, usd(571, 590_000_000));
     assert!(parts(&apps).contains(&(PartKind::Fee, usd(2, 628_000_000))), "{:?}", apps.cost.parts);
 }
@@ -61,7 +62,8 @@ fn serverless_wins_below_the_crossover_and_the_machine_above() {
     let (facts, catalog) = fixed();
     // From a thousandth of 0.05 a second up to 5 a second.
     let base = either(50);
-    let (machine, serverless) = (offer(ServiceKind::Vm, T4), offer(ServiceKind::ContainerApps, SERVERLESS));
+    let (machine, serverless) =
+        (offer(AzureOffering::Vm, T4), offer(AzureOffering::ContainerApps, SERVERLESS));
     let crosses = |a, b| curve_of(catalog, facts, &base).crossover(a, b, 1, 100_000);
     let found = crosses(&serverless, &machine).expect("they cross");
     assert_eq!(crosses(&machine, &serverless), Some(found), "whichever is asked about first");
@@ -88,11 +90,11 @@ fn serverless_wins_below_the_crossover_and_the_machine_above() {
 #[test]
 fn the_ranking_turns_where_the_curves_cross() {
     for (millis, cheapest) in [
-        (1, ServiceKind::ContainerApps),
-        (3, ServiceKind::ContainerApps),
-        (4, ServiceKind::Vm),
-        (100, ServiceKind::Vm),
-        (5000, ServiceKind::Vm),
+        (1, AzureOffering::ContainerApps),
+        (3, AzureOffering::ContainerApps),
+        (4, AzureOffering::Vm),
+        (100, AzureOffering::Vm),
+        (5000, AzureOffering::Vm),
     ] {
         let workload = either(millis);
         assert_eq!(first(&fixed_plan(&workload)).service, cheapest, "at {millis} thousandths a second");
@@ -103,8 +105,8 @@ fn the_ranking_turns_where_the_curves_cross() {
 fn a_month_without_requests_costs_nothing_where_nothing_is_up() {
     let workload = either(0);
     let plan = fixed_plan(&workload);
-    assert_eq!(of(&plan, ServiceKind::ContainerApps, SERVERLESS).cost.total, Usd::ZERO);
-    assert_eq!(of(&plan, ServiceKind::Vm, T4).cost.total, usd(409, 310_000_000));
+    assert_eq!(of(&plan, AzureOffering::ContainerApps, SERVERLESS).cost.total, Usd::ZERO);
+    assert_eq!(of(&plan, AzureOffering::Vm, T4).cost.total, usd(409, 310_000_000));
 }
 
 #[test]
@@ -115,7 +117,7 @@ fn replicas_come_by_the_hour_and_machines_by_the_peak() {
         load.hours[12] = per_second(50_000);
     }
     let plan = fixed_plan(&workload);
-    let machines = of(&plan, ServiceKind::Vm, T4);
+    let machines = of(&plan, AzureOffering::Vm, T4);
     assert_eq!(machines.instances, 8);
     // 8 x 730 h x 0.526 = 3071.84, 8 disks x 21.68 = 173.44, an address 3.65; a balancer 730 h x 0.025 =
     // 18.25.
@@ -127,10 +129,10 @@ fn replicas_come_by_the_hour_and_machines_by_the_peak() {
     // 900.8565. Seven start for noon, 7 x 730 / 24 = 212.917 times a month: 60 s each = 5.531575, 300 s until
     // they sleep = 27.657875, and half a second each that rounding adds = 0.046096747. Requests: 105 a second
     // x 109,500 s = 11.4975 million x 0.40 = 4.599.
-    let apps = of(&plan, ServiceKind::ContainerApps, SERVERLESS);
+    let apps = of(&plan, AzureOffering::ContainerApps, SERVERLESS);
     assert_eq!(apps.instances, 8);
     assert_eq!(apps.cost.total, usd(938, 691_046_747));
-    assert_eq!(first(&plan).service, ServiceKind::ContainerApps);
+    assert_eq!(first(&plan).service, AzureOffering::ContainerApps);
 }
 
 #[test]
@@ -138,11 +140,11 @@ fn who_may_not_wait_keeps_one_replica_up_all_day() {
     let mut workload = either(1);
     workload.constraints.cold_starts_allowed = false;
     let plan = fixed_plan(&workload);
-    let apps = of(&plan, ServiceKind::ContainerApps, SERVERLESS);
+    let apps = of(&plan, AzureOffering::ContainerApps, SERVERLESS);
     assert_eq!(apps.times.total, Duration::ZERO);
     // 730 h x 1.5588 = 1137.924.
     assert!(apps.cost.total >= usd(1137, 924_000_000), "{}", apps.cost.total);
-    assert_eq!(first(&plan).service, ServiceKind::Vm);
+    assert_eq!(first(&plan).service, AzureOffering::Vm);
     // Who may wait, waits 100 s at worst.
     let patient = either(1);
     assert_eq!(
@@ -159,7 +161,7 @@ fn the_tables_of_today_cross_as_well() {
     let (facts, catalog) = embedded();
     let best =
         |service| plan.ranked().iter().find(|ranked| ranked.offer.service == service).expect("it fits").offer;
-    let (machine, serverless) = (best(ServiceKind::Vm), best(ServiceKind::ContainerApps));
+    let (machine, serverless) = (best(AzureOffering::Vm), best(AzureOffering::ContainerApps));
     let found = curve_of(catalog, facts, &workload).crossover(&serverless, &machine, 1, 100_000);
     let found = found.expect("nobody keeps a machine for four requests an hour");
     let at = |scale| {

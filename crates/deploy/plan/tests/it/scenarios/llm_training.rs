@@ -1,8 +1,9 @@
 //! Three days of training on two machines with eight H100 each, joined by `InfiniBand`.
 
+use cudock_facts::services::AzureOffering;
 use std::time::Duration;
 
-use cudock_plan::{PartKind, ServiceKind};
+use cudock_plan::PartKind;
 
 use crate::support::workloads::{GB, llm_training};
 use crate::support::{code, embedded_plan, first, fixed_plan, named, of, parts, rejections, usd};
@@ -14,7 +15,7 @@ fn three_days_on_two_machines_cost_what_144_hours_and_two_starts_cost() {
     let workload = llm_training();
     let plan = fixed_plan(&workload);
     let best = first(&plan);
-    assert_eq!(named(&best), (ServiceKind::MlCluster, H100, "eastus"));
+    assert_eq!(named(&best), (AzureOffering::MlCluster, H100, "eastus"));
     assert_eq!((best.instances, best.gpus_per_instance), (2, 8000));
     // Each machine: 156.667 s of start + 259,200 s of work = 259,356.667 s = 4322.6 min; 4322 min = 259,320 s
     // are billed. 2 x 259,320 s x 98.32 / 3600 s = 14,164.63466667
@@ -33,13 +34,13 @@ fn three_days_on_two_machines_cost_what_144_hours_and_two_starts_cost() {
 fn virtual_machines_start_sooner_and_pay_for_their_disks() {
     let workload = llm_training();
     let plan = fixed_plan(&workload);
-    let vm = of(&plan, ServiceKind::Vm, H100);
+    let vm = of(&plan, AzureOffering::Vm, H100);
     // Two disks for 316.667 + 259,200 s: 2 x 259,516.667 s x 21.68 / 2,628,000 s = 4.2818275045
     assert_eq!(parts(&vm).last(), Some(&(PartKind::Disk, usd(4, 281_827_505))));
     assert_eq!(vm.cost.total, usd(14_164, 634_666_667) + usd(4, 281_827_505));
     // 160 s until a machine is there against 360 s: nothing is done sooner.
     let fastest = plan.choices().fastest.expect("something fits");
-    assert_eq!(fastest.offer.service, ServiceKind::Vm);
+    assert_eq!(fastest.offer.service, AzureOffering::Vm);
 }
 
 #[test]
@@ -49,7 +50,7 @@ fn an_h200_that_is_no_faster_is_cheaper_still() {
     workload.gpu.speeds.insert("H200".to_owned(), 1_000_000_000);
     let plan = fixed_plan(&workload);
     let best = first(&plan);
-    assert_eq!(named(&best), (ServiceKind::MlCluster, "Standard_ND96isr_H200_v5", "westus3"));
+    assert_eq!(named(&best), (AzureOffering::MlCluster, "Standard_ND96isr_H200_v5", "westus3"));
     // The same 2 x 259,320 s at 84.80: 12,216.8533333, rounded up once.
     assert_eq!(best.cost.total, usd(12_216, 853_333_334));
 }
@@ -59,7 +60,7 @@ fn each_machine_that_cannot_do_it_says_why() {
     let mut workload = llm_training();
     workload.gpu.models.clear();
     let plan = fixed_plan(&workload);
-    let on_vm = |size: &str| code(&plan, ServiceKind::Vm, size);
+    let on_vm = |size: &str| code(&plan, AzureOffering::Vm, size);
     // 4 GPUs of 8, arm64, AMD, 32 GB of 70 GB, retired.
     assert_eq!(on_vm("Standard_NC96ads_A100_v4"), "CD0806");
     assert_eq!(on_vm("Standard_ND128isr_NDR_GB200_v6"), "CD0809");
@@ -69,9 +70,9 @@ fn each_machine_that_cannot_do_it_says_why() {
     // Two GPUs in a machine are there without InfiniBand.
     workload.gpu.per_instance = 2;
     let plan = fixed_plan(&workload);
-    assert_eq!(code(&plan, ServiceKind::Vm, "Standard_NC80adis_H100_v5"), "CD0807");
+    assert_eq!(code(&plan, AzureOffering::Vm, "Standard_NC80adis_H100_v5"), "CD0807");
     // Container Apps has one GPU in a replica, and replicas do not find each other.
-    assert!(!rejections(&plan, ServiceKind::ContainerApps, "Consumption-GPU-NC24-A100").is_empty());
+    assert!(!rejections(&plan, AzureOffering::ContainerApps, "Consumption-GPU-NC24-A100").is_empty());
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn the_tables_of_today_have_a_machine_for_it() {
     let plan = embedded_plan(&workload);
     let best = first(&plan);
     assert_eq!((best.gpu.as_str(), best.gpus_per_instance, best.instances), ("H100-SXM", 8000, 2));
-    assert!(plan.ranked().iter().all(|ranked| ranked.offer.service != ServiceKind::ContainerApps));
+    assert!(plan.ranked().iter().all(|ranked| ranked.offer.service != AzureOffering::ContainerApps));
     // Never fewer than 2 x 72 h of one machine's price.
     assert!(best.cost.total >= best.price_per_hour.times(144));
 }

@@ -1,8 +1,9 @@
 //! A day on an A100, on demand and on Spot, with a checkpoint every half hour that takes 30 s.
 
+use cudock_facts::services::AzureOffering;
 use std::time::Duration;
 
-use cudock_plan::{PartKind, Priority, ServiceKind, Spot, Workload};
+use cudock_plan::{PartKind, Priority, Spot, Workload};
 
 use crate::support::workloads::{hours, minutes, per_hour, spot_training};
 use crate::support::{at, embedded_plan, first, fixed_plan, named, of, parts, rejections, usd};
@@ -30,8 +31,8 @@ fn two_evictions_in_a_hundred_hours_cost_half_an_hour_of_the_day() {
     let workload = spot_training();
     let plan = fixed_plan(&workload);
     // A machine of one's own costs the same within a twentieth, and a page names it.
-    assert_eq!(named(&first(&plan)), (ServiceKind::Vm, A100, "eastus"));
-    let spot = plan.find(ServiceKind::MlServerless, A100, None, Some(Priority::Spot)).expect("it fits");
+    assert_eq!(named(&first(&plan)), (AzureOffering::Vm, A100, "eastus"));
+    let spot = plan.find(AzureOffering::MlServerless, A100, None, Some(Priority::Spot)).expect("it fits");
     let best = plan.placement(spot);
     assert_eq!(best.region, "eastus");
     // 24 h in half hours: 47 segments of 1800 + 30 s, and the last of 1800 s without a checkpoint. A start is
@@ -62,11 +63,11 @@ fn two_evictions_in_a_hundred_hours_cost_half_an_hour_of_the_day() {
 fn on_demand_costs_five_times_as_much_and_is_done_sooner() {
     let workload = spot_training();
     let plan = fixed_plan(&workload);
-    let regular = of(&plan, ServiceKind::MlServerless, A100);
+    let regular = of(&plan, AzureOffering::MlServerless, A100);
     // 156.667 + 86,400 = 86,556.667 s = 1442 min: 86,520 s x 3.673 / 3600 s = 88.2744333
     assert_eq!(regular.cost.total, usd(88, 274_433_334));
     assert_eq!(regular.times.lost, Duration::ZERO);
-    let spot = at(&plan, ServiceKind::MlServerless, A100, Priority::Spot);
+    let spot = at(&plan, AzureOffering::MlServerless, A100, Priority::Spot);
     assert!(regular.times.total < spot.times.total);
 }
 
@@ -89,7 +90,7 @@ fn work_that_takes_ten_times_its_length_is_refused() {
     let workload = evicted(160, None);
     let plan = fixed_plan(&workload);
     assert!(plan.ranked().iter().all(|ranked| ranked.offer.priority == Priority::Regular));
-    let why = rejections(&plan, ServiceKind::Vm, A100);
+    let why = rejections(&plan, AzureOffering::Vm, A100);
     assert!(why.iter().any(|no| no.code == "CD0905" && no.priority == Some(Priority::Spot)), "{why:?}");
 }
 
@@ -106,10 +107,10 @@ fn two_machines_that_work_together_are_evicted_twice_as_often() {
     let mut together = spot_training();
     together.gpu.instances = 2;
     let plan = fixed_plan(&together);
-    let two = at(&plan, ServiceKind::Vm, A100, Priority::Spot);
+    let two = at(&plan, AzureOffering::Vm, A100, Priority::Spot);
     let twice = evicted(40, Some(minutes(30)));
     let plan = fixed_plan(&twice);
-    let one = at(&plan, ServiceKind::Vm, A100, Priority::Spot);
+    let one = at(&plan, AzureOffering::Vm, A100, Priority::Spot);
     assert_eq!(two.times.lost, one.times.lost);
     assert_eq!(two.times.total, one.times.total);
 }
@@ -122,10 +123,10 @@ fn spot_that_costs_the_same_is_named() {
     let plan = fixed_plan(&workload);
     let best = first(&plan);
     assert_eq!(best.priority, Priority::Regular);
-    let spot = plan.find(ServiceKind::Vm, "Standard_ND96isr_H200_v5", None, Some(Priority::Spot));
+    let spot = plan.find(AzureOffering::Vm, "Standard_ND96isr_H200_v5", None, Some(Priority::Spot));
     let warned = spot
         .is_some_and(|ranked| plan.placement(ranked).warnings.iter().any(|finding| finding.code == "CD0821"));
-    let why = rejections(&plan, ServiceKind::Vm, "Standard_ND96isr_H200_v5");
+    let why = rejections(&plan, AzureOffering::Vm, "Standard_ND96isr_H200_v5");
     assert!(warned || why.iter().any(|rejection| rejection.code == "CD0821"), "{why:?}");
 }
 

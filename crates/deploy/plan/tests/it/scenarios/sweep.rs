@@ -1,8 +1,9 @@
 //! A sweep of 27 trials of 20 minutes, three at a time.
 
+use cudock_facts::services::AzureOffering;
 use std::time::Duration;
 
-use cudock_plan::{PartKind, ServiceKind, Work};
+use cudock_plan::{PartKind, Work};
 
 use crate::support::workloads::{minutes, sweep};
 use crate::support::{embedded_plan, first, fixed_plan, named, of, parts, usd};
@@ -14,7 +15,7 @@ fn nine_waves_of_three_are_nine_trials_each_on_three_machines() {
     let workload = sweep();
     let plan = fixed_plan(&workload);
     let best = first(&plan);
-    assert_eq!(named(&best), (ServiceKind::MlCluster, T4, "eastus"));
+    assert_eq!(named(&best), (AzureOffering::MlCluster, T4, "eastus"));
     assert_eq!(best.instances, 3);
     // 27 / 3 = 9 waves x 20 min = 180 min = 10,800 s, after one start of 516.667 s.
     assert_eq!(best.times.total, Duration::from_millis(516_667 + 10_800_000));
@@ -48,7 +49,7 @@ fn all_at_once_takes_one_wave_and_27_starts() {
     let mut workload = sweep();
     workload.work = Work::Sweep { trials: 27, at_once: 27, each: minutes(20) };
     let plan = fixed_plan(&workload);
-    let best = of(&plan, ServiceKind::MlServerless, T4);
+    let best = of(&plan, AzureOffering::MlServerless, T4);
     assert_eq!(best.instances, 27);
     assert_eq!(best.times.total, Duration::from_millis(516_667 + 1_200_000));
     // Each: 156.667 + 1200 = 1356.667 s = 22 min; 27 x 22 min = 594 min x 0.526 / 60 min = 5.2074: 0.42 more
@@ -64,5 +65,5 @@ fn the_tables_of_today_run_it_three_at_a_time() {
     assert_eq!(best.instances, 3);
     // Whatever GPU it is, a share of one takes longer: three hours is the least.
     assert!(best.times.work >= Duration::from_secs(10_800));
-    assert!(plan.ranked().iter().all(|ranked| ranked.offer.service != ServiceKind::MlEndpoint));
+    assert!(plan.ranked().iter().all(|ranked| ranked.offer.service != AzureOffering::MlEndpoint));
 }

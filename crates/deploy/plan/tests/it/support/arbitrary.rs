@@ -2,6 +2,7 @@
 //! parts at their worst, which get further. Strategies are boxed: what they hold would not fit on the stack
 //! of a test.
 
+use cudock_facts::services::Management;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use cudock_base::{Rate, Usd};
 use cudock_facts::tables::ComputeFormat;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
-    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Management, Priority, Spot,
-    Start, Work, Workload,
+    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Priority, Spot, Start, Work,
+    Workload,
 };
 use proptest::option;
 use proptest::prelude::*;

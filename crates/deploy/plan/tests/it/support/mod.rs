@@ -3,13 +3,14 @@
 pub(crate) mod arbitrary;
 pub(crate) mod workloads;
 
+use cudock_facts::services::AzureOffering;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use cudock_base::Usd;
 use cudock_facts::Facts;
 use cudock_plan::{
-    Catalog, CostCurve, PartKind, Placement, Plan, Priority, Rejection, ServiceKind, Verdicts, Workload, plan,
+    Catalog, CostCurve, PartKind, Placement, Plan, Priority, Rejection, Verdicts, Workload, plan,
 };
 
 /// Nothing is known about the image.
@@ -68,18 +69,18 @@ pub(crate) fn first(plan: &Plan<'_>) -> Placement {
 }
 
 /// The cheapest placement of a size on a service.
-pub(crate) fn of(plan: &Plan<'_>, service: ServiceKind, size: &str) -> Placement {
+pub(crate) fn of(plan: &Plan<'_>, service: AzureOffering, size: &str) -> Placement {
     at(plan, service, size, Priority::Regular)
 }
 
 /// The cheapest placement of a size on a service at a priority.
-pub(crate) fn at(plan: &Plan<'_>, service: ServiceKind, size: &str, priority: Priority) -> Placement {
+pub(crate) fn at(plan: &Plan<'_>, service: AzureOffering, size: &str, priority: Priority) -> Placement {
     let found = plan.find(service, size, None, Some(priority));
     plan.placement(found.unwrap_or_else(|| panic!("{size} on {service:?} does not fit")))
 }
 
 /// A placement in short: service, size, region.
-pub(crate) fn named(placement: &Placement) -> (ServiceKind, &str, &str) {
+pub(crate) fn named(placement: &Placement) -> (AzureOffering, &str, &str) {
     (placement.service, &placement.size, &placement.region)
 }
 
@@ -96,7 +97,7 @@ pub(crate) fn warned(placement: &Placement) -> Vec<&str> {
 }
 
 /// The rejections of a size on a service.
-pub(crate) fn rejections<'p>(plan: &'p Plan<'_>, service: ServiceKind, size: &str) -> Vec<&'p Rejection> {
+pub(crate) fn rejections<'p>(plan: &'p Plan<'_>, service: AzureOffering, size: &str) -> Vec<&'p Rejection> {
     let of = |rejection: &&Rejection| {
         rejection.service == Some(service) && rejection.size.as_deref() == Some(size)
     };
@@ -104,7 +105,7 @@ pub(crate) fn rejections<'p>(plan: &'p Plan<'_>, service: ServiceKind, size: &st
 }
 
 /// The code of the one rejection of a size on a service.
-pub(crate) fn code(plan: &Plan<'_>, service: ServiceKind, size: &str) -> &'static str {
+pub(crate) fn code(plan: &Plan<'_>, service: AzureOffering, size: &str) -> &'static str {
     match rejections(plan, service, size)[..] {
         [only] => only.code,
         ref several => panic!("{size} on {service:?}: {several:?}"),

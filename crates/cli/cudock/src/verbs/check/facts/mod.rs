@@ -24,7 +24,12 @@ pub(crate) struct FactsReport<'a> {
     tables: &'a [TableUsed],
 }
 
-pub(crate) fn run(facts: &Facts, args: &FactsArgs, format: Format) -> Result<Outcome, Failure> {
+pub(crate) fn run(
+    facts: &Facts,
+    args: &FactsArgs,
+    format: Format,
+    is_verbose: bool,
+) -> Result<Outcome, Failure> {
     let name = args.name.as_deref();
     let of_sizes = args.gpu.is_some() || args.region.is_some() || args.all || args.lifecycle || args.prices;
     if args.kind != Some(FactKind::Size) && of_sizes {
@@ -64,7 +69,7 @@ pub(crate) fn run(facts: &Facts, args: &FactsArgs, format: Format) -> Result<Out
         Format::Json => {
             output::json(&FactsReport { schema: 1, kind, query: name, rows: &answer.rows, tables: &tables });
         }
-        Format::Text => text::print(answer.view, args.verbose),
+        Format::Text => text::print(answer.view, is_verbose),
     }
     output::warn_if_stale(&tables);
     Ok(Outcome::Yes)

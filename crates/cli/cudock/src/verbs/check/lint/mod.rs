@@ -37,7 +37,12 @@ pub(crate) struct RulesReport {
     rules: Vec<RuleReport>,
 }
 
-pub(crate) fn run(facts: &Facts, args: &LintArgs, format: FindingFormat) -> Result<Outcome, Failure> {
+pub(crate) fn run(
+    facts: &Facts,
+    args: &LintArgs,
+    format: FindingFormat,
+    is_verbose: bool,
+) -> Result<Outcome, Failure> {
     if args.rules {
         print_rules(facts, format);
         return Ok(Outcome::Yes);
@@ -60,7 +65,7 @@ pub(crate) fn run(facts: &Facts, args: &LintArgs, format: FindingFormat) -> Resu
     let tables = output::tables_used(facts, &TABLES);
     output::warn_if_stale(&tables);
     match format {
-        FindingFormat::Text => text::print(&files, mode, args.verbose),
+        FindingFormat::Text => text::print(&files, mode, is_verbose),
         FindingFormat::Json => {
             let total = Totals::of(files.iter().flat_map(|file| &file.findings));
             let files = files.iter().map(LintedFile::report).collect();

@@ -45,7 +45,12 @@ pub(crate) struct MigrateReport<'a> {
     tables: &'a [TableUsed],
 }
 
-pub(crate) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> Result<Outcome, Failure> {
+pub(crate) fn run(
+    facts: &Facts,
+    args: &MigrateArgs,
+    format: FindingFormat,
+    is_verbose: bool,
+) -> Result<Outcome, Failure> {
     let region = args.region.as_deref().map(|region| known_region(facts, region)).transpose()?;
     let inputs =
         args.files.iter().map(|path| MigrateInput::read(path)).collect::<Result<Vec<_>, Failure>>()?;
@@ -91,7 +96,7 @@ pub(crate) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
             output::json(&MigrateReport { schema: 1, files: &files, over, tables: &tables });
         }
         FindingFormat::Other(format) => output::findings(facts, format, &reported::findings(&files)),
-        FindingFormat::Text => text::print(&files, args.verbose),
+        FindingFormat::Text => text::print(&files, is_verbose),
     }
     output::warn_if_stale(&tables);
     Ok(if over > 0 { Outcome::No } else { Outcome::Yes })

@@ -46,7 +46,12 @@ const TOP: usize = 10;
 /// How many placements that no source lists are shown.
 const UNLISTED: usize = 3;
 
-pub(crate) fn run(facts: &Facts, args: &PlanArgs, format: PlanFormat) -> Result<Outcome, Failure> {
+pub(crate) fn run(
+    facts: &Facts,
+    args: &PlanArgs,
+    format: PlanFormat,
+    is_verbose: bool,
+) -> Result<Outcome, Failure> {
     let project = project(args.path.as_deref())?;
     let today = output::today();
     let notify = Notify { progress: progress(), on_read: &announce_read };
@@ -56,7 +61,7 @@ pub(crate) fn run(facts: &Facts, args: &PlanArgs, format: PlanFormat) -> Result<
     let plan = plan(&catalog, facts, &workload, &verdicts);
     let title = if project.text.has("workload") { project.name() } else { "this workload".to_owned() };
     let view = View { plan: &plan, title: &title, today };
-    let outcome = report(&view, args, format)?;
+    let outcome = report(&view, args, format, is_verbose)?;
     output::warn_if_stale(&output::tables_used(facts, &TABLES));
     Ok(outcome)
 }
@@ -77,7 +82,12 @@ fn project(path: Option<&Path>) -> Result<Project, Failure> {
     read.map_err(|error| Failure::input(chain(&error)))
 }
 
-fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcome, Failure> {
+fn report(
+    view: &View<'_>,
+    args: &PlanArgs,
+    format: PlanFormat,
+    is_verbose: bool,
+) -> Result<Outcome, Failure> {
     let is_json = format == PlanFormat::Json;
     if format == PlanFormat::Csv && (args.why.is_some() || !args.compare.is_empty()) {
         return Err(
@@ -99,7 +109,7 @@ fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcom
     let relaxed = if fits { Vec::new() } else { Relaxed::of(plan) };
     let top = match (args.top, format) {
         (Some(top), _) => top,
-        (None, PlanFormat::Text) if !args.all && !args.verbose => SHORT_TOP,
+        (None, PlanFormat::Text) if !args.all && !is_verbose => SHORT_TOP,
         (None, PlanFormat::Text) if !args.all => TOP,
         (None, _) => usize::MAX,
     };
@@ -117,7 +127,7 @@ fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcom
             json::print(view, &placements, &extras);
         }
         PlanFormat::Csv => line(csv(&placements)),
-        PlanFormat::Text if !args.verbose && !args.all => {
+        PlanFormat::Text if !is_verbose && !args.all => {
             if fits {
                 brief::print(view, &placements);
             } else {

@@ -94,7 +94,7 @@ pub(crate) fn order_note(view: &View<'_>, placements: &[Listed]) -> Option<Strin
 
 /// What `cudock up` deploys if the best placement is not on a service that it deploys to.
 pub(crate) fn deployable_note(view: &View<'_>, placements: &[Listed]) -> Option<String> {
-    let best = placements.first().filter(|best| !best.placement.service.is_deployable())?;
+    let best = placements.first().filter(|best| !best.placement.service.service().is_deployable())?;
     let other = placements.iter().find(|listed| listed.best_at.contains(&DEPLOYABLE));
     let other = other.map_or_else(
         || "nothing that it deploys to fits".to_owned(),

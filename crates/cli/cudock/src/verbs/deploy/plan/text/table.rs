@@ -1,5 +1,6 @@
 //! The text report: placements, the best choices, notes, and rejections.
 
+use cudock_facts::services::AzureOffering;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use anstyle::Style;
 use cudock_base::text::format::{count, duration, thousands};
 use cudock_facts::finding::Finding;
 use cudock_plan::report::format;
-use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes};
+use cudock_plan::{Listed, Placement, Priority, Rejection, codes};
 
 use super::super::View;
 use super::super::json::Relaxed;
@@ -184,9 +185,9 @@ pub(crate) fn rejected(view: &View<'_>, all: bool, fits: bool) {
 /// Services without a placement: their own rejection, or that of the nearest size. If nothing fits at all, the nearest
 /// sizes are listed already.
 fn rejected_services(view: &View<'_>, fits: bool) {
-    let present: BTreeSet<ServiceKind> =
+    let present: BTreeSet<AzureOffering> =
         view.plan.ranked().iter().chain(view.plan.unlisted()).map(|ranked| ranked.offer.service).collect();
-    for service in ServiceKind::ALL.into_iter().filter(|service| !present.contains(service)) {
+    for service in AzureOffering::ALL.into_iter().filter(|service| !present.contains(service)) {
         let of_service =
             || view.plan.rejected().iter().filter(|rejection| rejection.service == Some(service));
         let whole = of_service().find(|rejection| rejection.size.is_none());

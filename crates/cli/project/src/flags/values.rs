@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// A parser for one of some names, each with its help and its meaning.
-pub(crate) fn choice<T: Clone + Send + Sync + 'static>(
+pub fn choice<T: Clone + Send + Sync + 'static>(
     choices: &'static [(&'static str, &'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
     let known = choices.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));

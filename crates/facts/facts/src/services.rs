@@ -1,14 +1,70 @@
-//! The services of Azure, one kind for each way of billing and starting.
+//! The services of Azure that run containers, and the forms in which they are offered.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::workload::Management;
+/// A service of Azure that runs containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AzureService {
+    /// Virtual machines and scale sets.
+    Vm,
+    /// Container Instances.
+    Aci,
+    /// Machine Learning.
+    Ml,
+    Batch,
+    /// Kubernetes Service.
+    Aks,
+    ContainerApps,
+}
+
+impl AzureService {
+    /// All of them, in the order in which messages list them.
+    pub const ALL: [Self; 6] = [Self::Vm, Self::Batch, Self::Ml, Self::ContainerApps, Self::Aci, Self::Aks];
+
+    /// Its name in flags, files and tables.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Vm => "vm",
+            Self::Aci => "aci",
+            Self::Ml => "ml",
+            Self::Batch => "batch",
+            Self::Aks => "aks",
+            Self::ContainerApps => "container-apps",
+        }
+    }
+
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Vm => "Virtual Machine",
+            Self::Aci => "Container Instances",
+            Self::Ml => "Machine Learning",
+            Self::Batch => "Batch",
+            Self::Aks => "Kubernetes Service",
+            Self::ContainerApps => "Container Apps",
+        }
+    }
+
+    /// Whether `cudock up` deploys to it.
+    pub const fn is_deployable(self) -> bool {
+        !matches!(self, Self::Aks)
+    }
+
+    /// Those that `cudock up` deploys to.
+    pub fn deployable() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|service| service.is_deployable())
+    }
+
+    pub fn named(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|service| service.id() == id)
+    }
+}
 
 /// A way to run a container on Azure. Variants are in the order that breaks ties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ServiceKind {
+pub enum AzureOffering {
     ContainerApps,
     /// Serverless compute of Machine Learning: jobs only.
     MlServerless,
@@ -23,7 +79,7 @@ pub enum ServiceKind {
     Aci,
 }
 
-impl ServiceKind {
+impl AzureOffering {
     pub const ALL: [Self; 9] = [
         Self::ContainerApps,
         Self::MlServerless,
@@ -37,13 +93,18 @@ impl ServiceKind {
     ];
 
     /// Its index in [`Self::ALL`].
-    pub(crate) const fn index(self) -> u8 {
+    pub const fn index(self) -> u8 {
         self as u8
     }
 
     /// Whether it runs on whole virtual machine sizes.
-    pub(crate) const fn uses_vm_sizes(self) -> bool {
+    pub const fn uses_vm_sizes(self) -> bool {
         !matches!(self, Self::ContainerApps | Self::ContainerAppsDedicated | Self::Aci)
+    }
+
+    /// Whether it has sizes with GPUs.
+    pub const fn has_gpus(self) -> bool {
+        !matches!(self, Self::Aci)
     }
 
     pub const fn has_spot(self) -> bool {
@@ -73,18 +134,25 @@ impl ServiceKind {
         !matches!(self, Self::ContainerApps | Self::ContainerAppsDedicated | Self::Aci)
     }
 
-    /// Whether `cudock up` deploys to it.
-    pub const fn is_deployable(self) -> bool {
-        !matches!(self, Self::Aks)
+    /// The service that it is a form of.
+    pub const fn service(self) -> AzureService {
+        match self {
+            Self::Vm => AzureService::Vm,
+            Self::Aks => AzureService::Aks,
+            Self::Batch => AzureService::Batch,
+            Self::MlCluster | Self::MlServerless | Self::MlEndpoint => AzureService::Ml,
+            Self::ContainerApps | Self::ContainerAppsDedicated => AzureService::ContainerApps,
+            Self::Aci => AzureService::Aci,
+        }
     }
 
     /// Whether the OS disk is billed separately.
-    pub(crate) const fn bills_disk(self) -> bool {
+    pub const fn bills_disk(self) -> bool {
         matches!(self, Self::Vm | Self::Aks | Self::Batch)
     }
 
     /// Whether it scales with the load, hour by hour.
-    pub(crate) const fn autoscales(self) -> bool {
+    pub const fn autoscales(self) -> bool {
         matches!(self, Self::Aks | Self::MlEndpoint | Self::ContainerApps)
     }
 
@@ -99,18 +167,6 @@ impl ServiceKind {
             Self::MlEndpoint => "ml-endpoint",
             Self::ContainerApps => "container-apps",
             Self::ContainerAppsDedicated => "container-apps-dedicated",
-            Self::Aci => "aci",
-        }
-    }
-
-    /// The service that it belongs to in the tables.
-    pub const fn table_id(self) -> &'static str {
-        match self {
-            Self::Vm => "vm",
-            Self::Aks => "aks",
-            Self::Batch => "batch",
-            Self::MlCluster | Self::MlServerless | Self::MlEndpoint => "ml",
-            Self::ContainerApps | Self::ContainerAppsDedicated => "container-apps",
             Self::Aci => "aci",
         }
     }
@@ -141,6 +197,29 @@ impl ServiceKind {
 
     /// The kinds that an id stands for: `ml` and other table ids name several.
     pub fn named(id: &str) -> Vec<Self> {
-        Self::ALL.into_iter().filter(|kind| kind.id() == id || kind.table_id() == id).collect()
+        Self::ALL.into_iter().filter(|kind| kind.id() == id || kind.service().id() == id).collect()
+    }
+}
+
+/// How much a service manages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Management {
+    /// The user manages the machines.
+    #[default]
+    Own,
+    /// The service creates, repairs and removes the machines.
+    Managed,
+    /// There are no visible machines.
+    Serverless,
+}
+
+impl Management {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Managed => "managed",
+            Self::Serverless => "serverless",
+        }
     }
 }
