@@ -4,6 +4,7 @@
 //! the second use.
 
 mod arch;
+pub mod bug;
 mod digest;
 mod environment;
 pub mod files;
@@ -33,7 +34,7 @@ pub use process::sys::tie_to_parent;
 pub use process::{OutputError, bounded_output};
 pub use report::{ErrorKind, Excerpt, Report, did_you_mean};
 pub use secret::Secret;
-pub use sync::{lock, try_parallel};
+pub use sync::{cores, lock, parallel, try_parallel};
 pub use text::span::{LineIndex, Span};
 pub use time::date::{Date, DateError};
 pub use time::timestamp::Timestamp;

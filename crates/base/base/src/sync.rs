@@ -1,5 +1,7 @@
 //! Helpers for threads.
 
+use std::convert::Infallible;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,6 +18,9 @@ pub fn try_parallel<T: Sync, R: Send, E: Send>(
     workers: usize,
     run: impl Fn(&T) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
+    if workers <= 1 || items.len() <= 1 {
+        return items.iter().map(run).collect();
+    }
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(items.len()));
     std::thread::scope(|scope| {
@@ -38,6 +43,17 @@ pub fn try_parallel<T: Sync, R: Send, E: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Runs a function on every item, on up to `workers` threads, and returns the results in the order of the items.
+pub fn parallel<T: Sync, R: Send>(items: &[T], workers: usize, run: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let results = try_parallel(items, workers, |item| Ok::<R, Infallible>(run(item)));
+    results.unwrap_or_else(|never| match never {})
+}
+
+/// The processors that this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +62,7 @@ mod tests {
     fn results_are_in_the_order_of_the_items_and_an_error_stops_the_rest() {
         let items: Vec<u32> = (0..100).collect();
         assert_eq!(try_parallel(&items, 4, |item| Ok::<_, ()>(item * 2)).unwrap().last(), Some(&198));
+        assert_eq!(parallel(&items, 4, |item| item * 2).len(), 100);
         assert_eq!(try_parallel(&[], 4, |item: &u32| Err::<(), u32>(*item)), Ok(Vec::new()));
         let begun = AtomicUsize::new(0);
         let failed = try_parallel(&items, 1, |item| {

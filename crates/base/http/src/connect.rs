@@ -4,6 +4,7 @@
 //! They are connectors and resolvers of `ureq`, so that requests and bodies are framed by the same code as everywhere
 //! else. `ureq` excludes these traits from its promise of stability; a change shows when this file is compiled.
 
+use cudock_base::bug::Parts;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -140,7 +141,7 @@ impl Transport for UnixTransport {
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         let timeout = timeout.for_write();
         self.stream.set_write_timeout(timeout.not_zero().map(|wait| *wait))?;
-        let output = self.buffers.output().get(..amount).unwrap_or_default();
+        let output = self.buffers.output().part(..amount);
         self.stream.write_all(output).map_err(|error| timed_out(error, timeout))
     }
 

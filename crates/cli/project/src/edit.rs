@@ -1,5 +1,6 @@
 //! Changes keys of `[serve]` in the text of a `cudock.toml`. Everything else keeps its bytes: comments, order, blank lines.
 
+use cudock_base::bug::Parts;
 use std::ops::Range;
 use std::path::Path;
 
@@ -91,11 +92,11 @@ fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     let mut edited = String::with_capacity(text.len() + 256);
     let mut at = 0;
     for (span, new) in edits {
-        edited.push_str(text.get(at..span.start).unwrap_or_default());
+        edited.push_str(text.part(at..span.start));
         edited.push_str(&new);
         at = at.max(span.end);
     }
-    edited.push_str(text.get(at..).unwrap_or_default());
+    edited.push_str(text.part(at..));
     edited
 }
 

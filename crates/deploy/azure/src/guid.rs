@@ -1,5 +1,6 @@
 //! Random identifiers of requests and assertions.
 
+use cudock_base::bug::Parts;
 use std::hash::{BuildHasher, RandomState};
 
 /// A new GUID. It is unique, not secret: a new `RandomState` has a new seed.
@@ -9,7 +10,7 @@ pub(crate) fn random() -> String {
     // Version 4, variant 1 (RFC 9562, section 5.4).
     let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{bits:032x}");
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    let part = |from: usize, to: usize| hex.part(from..to);
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 

@@ -1,6 +1,7 @@
 //! Names of states and phases, as the journal and reports write them.
 
 use cudock_azure::{DeploymentState, Phase};
+use cudock_base::never;
 
 const STATES: [(DeploymentState, &str); 7] = [
     (DeploymentState::Starting, "starting"),
@@ -25,7 +26,7 @@ const PHASES: [(Phase, &str, &str); 8] = [
 ];
 
 pub(crate) fn state_name(state: DeploymentState) -> &'static str {
-    STATES.iter().find(|(known, _)| *known == state).map_or("unknown", |(_, name)| name)
+    listed(STATES.iter().find(|(known, _)| *known == state).map(|(_, name)| *name))
 }
 
 pub(crate) fn state_named(name: &str) -> Option<DeploymentState> {
@@ -33,7 +34,7 @@ pub(crate) fn state_named(name: &str) -> Option<DeploymentState> {
 }
 
 pub(crate) fn phase_name(phase: Phase) -> &'static str {
-    PHASES.iter().find(|(known, ..)| *known == phase).map_or("unknown", |(_, name, _)| name)
+    listed(PHASES.iter().find(|(known, ..)| *known == phase).map(|(_, name, _)| *name))
 }
 
 pub(crate) fn phase_named(name: &str) -> Option<Phase> {
@@ -42,7 +43,15 @@ pub(crate) fn phase_named(name: &str) -> Option<Phase> {
 
 /// What a phase does: "pulling image".
 pub(crate) fn phase_activity(phase: Phase) -> &'static str {
-    PHASES.iter().find(|(known, ..)| *known == phase).map_or("working", |(.., activity)| activity)
+    listed(PHASES.iter().find(|(known, ..)| *known == phase).map(|(.., activity)| *activity))
+}
+
+/// The tables list every state and phase.
+fn listed(name: Option<&'static str>) -> &'static str {
+    name.unwrap_or_else(|| {
+        never!("a state or phase without a name");
+        "unknown"
+    })
 }
 
 #[cfg(test)]

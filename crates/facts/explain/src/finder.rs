@@ -9,6 +9,8 @@
 //! lines was also a group of a text ("kern", "work", "comp"). So the filter uses the four bytes that follow as well. Nearly all texts have eleven bytes or more and so cover all eight; for a shorter one the filter accepts
 //! anything where the text does not reach.
 
+use cudock_base::bug::Parts;
+
 /// The number of bytes per step.
 const STRIDE: usize = 4;
 
@@ -170,7 +172,7 @@ impl Iterator for Matches<'_> {
             self.next += self.finder.next_passing(groups).unwrap_or(groups.len() - 1);
             self.at = self.next * STRIDE;
             self.next += 1;
-            (self.bytes, _) = key(self.block.get(self.at..).unwrap_or_default());
+            (self.bytes, _) = key(self.block.part(self.at..));
             self.keys = self.finder.keys_in(Slot::of(self.bytes).word).iter();
         }
     }

@@ -1,5 +1,6 @@
 //! Scans logs for messages.
 
+use cudock_base::bug::Parts;
 use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -67,7 +68,7 @@ impl<'a> Catalog<'a> {
         let mut kept = 0;
         loop {
             let filled = fill(&mut log, &mut buffer, kept)?;
-            let block = buffer.get(..filled).unwrap_or_default();
+            let block = buffer.part(..filled);
             let last = filled < buffer.len();
             if scan.offset == 0 {
                 judge(block).map_err(ScanError::NotText)?;
@@ -168,7 +169,7 @@ impl<'c, 'a> Scan<'c, 'a> {
         self.window(block, &window, &mut candidates);
         self.candidates = candidates;
 
-        let seen = block.get(..done).unwrap_or_default();
+        let seen = block.part(..done);
         self.lines += memchr_iter(b'\n', seen).count() as u64;
         self.open_line = seen.last().map_or(self.open_line, |byte| *byte != b'\n');
         self.offset += done as u64;
@@ -259,7 +260,7 @@ impl<'c, 'a> Scan<'c, 'a> {
             hit.count += 1;
             return;
         }
-        let before = block.get(..start).unwrap_or_default();
+        let before = block.part(..start);
         *slot = Some(Hit {
             message: entry.message,
             line: self.lines + memchr_iter(b'\n', before).count() as u64 + 1,

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cudock_base::{cores, parallel};
 
 use crate::read::{Binary, ReadError, is_candidate, read};
 use cudock_mmap::{MapError, map};
@@ -44,8 +44,6 @@ pub enum FileError {
     TooLarge { size: u64 },
 }
 
-type TaskResult<T> = (usize, Vec<T>, Vec<InspectError>);
-
 /// A file to read: one that was named, or found in a directory.
 struct InspectTask {
     path: PathBuf,
@@ -68,29 +66,12 @@ pub fn inspect<T: Send>(
             tasks.push(InspectTask { path: path.clone(), named: true });
         }
     }
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<TaskResult<T>>> = Mutex::new(Vec::new());
-    let workers =
-        std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(tasks.len().max(1));
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(task) = tasks.get(index) else { break };
-                    let (mut found, mut invalid) = (Vec::new(), Vec::new());
-                    inspect_task(task, &inspect_file, &mut found, &mut invalid);
-                    if let Ok(mut results) = results.lock() {
-                        results.push((index, found, invalid));
-                    }
-                }
-            });
-        }
+    let results = parallel(&tasks, cores(), |task| {
+        let (mut found, mut invalid) = (Vec::new(), Vec::new());
+        inspect_task(task, &inspect_file, &mut found, &mut invalid);
+        (found, invalid)
     });
-    let mut results = results.into_inner().unwrap_or_default();
-    results.sort_by_key(|(index, ..)| *index);
-    let (found, errors): (Vec<_>, Vec<_>) =
-        results.into_iter().map(|(_, found, errors)| (found, errors)).unzip();
+    let (found, errors): (Vec<_>, Vec<_>) = results.into_iter().unzip();
     (found.into_iter().flatten().collect(), errors.into_iter().flatten().collect())
 }
 

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use cudock_base::{Date, Environment, lock};
+use cudock_base::{Date, Environment, try_parallel};
 use cudock_compat::Target;
 use cudock_facts::Facts;
 use cudock_facts::version::{Capability, CudaVersion};
@@ -183,28 +182,9 @@ fn packages(
             known.into_iter().flat_map(|row| &row.members).map(|member| member.path.clone()).collect();
         Ok(InputPackage { kind: unpacking::PackageKind::Wheel, origin, unpacked, members })
     };
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..DOWNLOADS {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= debs + wheels {
-                        break;
-                    }
-                    let result = package(index);
-                    // The first error is enough; what was fetched stays in the cache.
-                    if result.is_err() {
-                        next.store(debs + wheels, Ordering::Relaxed);
-                    }
-                    lock(&results).insert(index, result);
-                }
-            });
-        }
-    });
-    let results = std::mem::take(&mut *lock(&results));
-    results.into_values().collect()
+    // The first error is enough; what was fetched stays in the cache.
+    let all: Vec<usize> = (0..debs + wheels).collect();
+    try_parallel(&all, DOWNLOADS, |index| package(*index))
 }
 
 struct Assembler<'a> {

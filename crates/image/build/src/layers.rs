@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cudock_base::{Digest, FileError, files, lock};
+use cudock_base::{Digest, FileError, cores, files, try_parallel};
 use cudock_facts::version::Capability;
 use cudock_http::BlobStore;
 use cudock_image::write::{Compression, FileContent, LayerBlob, LayerEntry, LayerEntryKind, LayerWriter};
@@ -101,23 +99,7 @@ struct LayerRecord {
 impl LayerJob<'_> {
     /// Writes all layers, several at once. The result does not depend on how many.
     pub fn write(&self, plan: &ImagePlan, layers: &[LayerPlan<'_>]) -> Result<Vec<WrittenLayer>, BuildError> {
-        let next = AtomicUsize::new(0);
-        let results = Mutex::new(BTreeMap::new());
-        let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MAX_WRITERS);
-        std::thread::scope(|scope| {
-            for _ in 0..workers {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(layer) = layers.get(index) else { break };
-                        let result = self.layer(plan, layer);
-                        lock(&results).insert(index, result);
-                    }
-                });
-            }
-        });
-        let results = std::mem::take(&mut *lock(&results));
-        results.into_values().collect()
+        try_parallel(layers, cores().min(MAX_WRITERS), |layer| self.layer(plan, layer))
     }
 
     fn layer(&self, plan: &ImagePlan, layer: &LayerPlan<'_>) -> Result<WrittenLayer, BuildError> {

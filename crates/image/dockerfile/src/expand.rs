@@ -1,5 +1,6 @@
 //! Expands variables in Dockerfiles and shell scripts: `$X`, `${X:-default}`.
 
+use cudock_base::bug::Parts;
 use smallvec::SmallVec;
 
 /// The limit for nested defaults.
@@ -19,7 +20,7 @@ pub fn variable(text: &str, lookup: Lookup<'_>, depth: usize) -> Option<(Expande
     let after = text.strip_prefix('$')?;
     if let Some(inner) = after.strip_prefix('{') {
         return Some(match closing_brace(inner) {
-            Ok(length) => (braces(inner.get(..length).unwrap_or_default(), lookup, depth), length + 3),
+            Ok(length) => (braces(inner.part(..length), lookup, depth), length + 3),
             Err(scanned) => {
                 let text = text.get(..scanned + 2).unwrap_or(text).to_owned();
                 let taken = text.len();
@@ -41,7 +42,7 @@ fn known(name: &str, lookup: Lookup<'_>) -> Expanded {
 fn name_at_start(text: &str) -> &str {
     let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let length = text.bytes().take_while(is_inside).count();
-    let name = text.get(..length).unwrap_or_default();
+    let name = text.part(..length);
     // Positional parameters such as `$1` are one digit long.
     if name.starts_with(|first: char| first.is_ascii_digit()) {
         name.get(..1).unwrap_or_default()
@@ -104,7 +105,7 @@ fn plain(text: &str, lookup: Lookup<'_>, depth: usize) -> Expanded {
             expanded.text.push('$');
             1
         };
-        rest = rest.get(taken..).unwrap_or_default();
+        rest = rest.part(taken..);
     }
     expanded.text.push_str(rest);
     expanded
@@ -174,7 +175,7 @@ pub fn expand_arg(raw: &str, escape: char, lookup: Lookup<'_>) -> Expanded {
             }
             _ => expanded.text.push(ch),
         }
-        rest = rest.get(taken..).unwrap_or_default();
+        rest = rest.part(taken..);
     }
     expanded
 }

@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cudock_base::{cores, parallel};
 
 use crate::error::ImageError;
 use crate::layer::{Content, EntryHeader, EntryKind};
@@ -32,25 +32,14 @@ pub fn walk_directory<T: Send>(
     let mut lister =
         DirectoryLister { device, follow, entered: HashSet::new(), tree: &mut tree, files: &mut files };
     lister.list(root, "", 0);
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                while let Some((path, header)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // A file that vanished or cannot be read is of no use to a container of this user either.
-                    if let Ok(Some(kept)) = inspect(header, &mut Content::from_file(path, header.size))
-                        && let Ok(mut results) = results.lock()
-                    {
-                        results.push((header.path.clone(), header.size, header.mode, kept));
-                    }
-                }
-            });
-        }
+    let results = parallel(&files, cores(), |(path, header)| {
+        // A file that vanished or cannot be read is of no use to a container of this user either.
+        inspect(header, &mut Content::from_file(path, header.size)).ok().flatten()
     });
-    for (path, size, mode, kept) in results.into_inner().unwrap_or_default() {
-        tree.insert(&path, TreeNode { mode, kind: NodeKind::File { size, kept: Some(kept) } });
+    for ((_, header), kept) in files.into_iter().zip(results) {
+        let Some(kept) = kept else { continue };
+        let kind = NodeKind::File { size: header.size, kept: Some(kept) };
+        tree.insert(&header.path, TreeNode { mode: header.mode, kind });
     }
     Ok(tree)
 }

@@ -1,8 +1,8 @@
 //! Walks all layers of an image in parallel.
 
 use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cudock_base::{cores, parallel};
 
 use crate::error::ImageError;
 use crate::layer::{self, Content, EntryHeader, LayerLimits};
@@ -23,26 +23,13 @@ impl Image {
         // Largest first, so that no core starts the largest one last.
         let mut order: Vec<usize> = (0..layers.len()).collect();
         order.sort_by_key(|index| std::cmp::Reverse(layers.get(*index).map_or(0, |bytes| bytes.len())));
-        let next = AtomicUsize::new(0);
-        let results = Mutex::new(Vec::with_capacity(layers.len()));
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        std::thread::scope(|scope| {
-            for _ in 0..cores.min(layers.len()) {
-                scope.spawn(|| {
-                    while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Some(bytes) = layers.get(*index) else { break };
-                        let read = layer::read(bytes, limits, &inspect);
-                        if let Ok(mut results) = results.lock() {
-                            results.push((*index, read));
-                        }
-                    }
-                });
-            }
+        let mut results = parallel(&order, cores(), |index| {
+            (*index, layers.get(*index).map(|bytes| layer::read(bytes, limits, &inspect)))
         });
-        let mut results = results.into_inner().unwrap_or_default();
         results.sort_by_key(|(index, _)| *index);
         let mut tree = Tree::default();
         for (index, changes) in results {
+            let Some(changes) = changes else { continue };
             let invalid = |message: String| self.layer_error(index, message);
             let changes = changes.map_err(|error| invalid(error.to_string()))?;
             tree.apply(changes).map_err(|message| invalid(format!("rejected: {message}")))?;

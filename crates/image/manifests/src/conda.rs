@@ -1,5 +1,6 @@
 //! Reads conda's `environment.yml`, and the package specifications of `conda install`.
 
+use cudock_base::bug::Parts;
 use std::str::FromStr;
 
 use cudock_base::{Arch, Span};
@@ -77,7 +78,7 @@ fn read_pip(declared: &mut Declared, list: &Node, text: &str, arch: Arch) -> Res
     }
     for (span, requirement) in lines.iter().filter(|(_, written)| !is_option(written)) {
         read_requirement(declared, requirement, *span, &indexes, arch).map_err(|error| {
-            let before = requirement.get(..error.at).unwrap_or_default();
+            let before = requirement.part(..error.at);
             PositionedError::new(
                 span.line,
                 content_column(text, *span) + before.chars().count(),

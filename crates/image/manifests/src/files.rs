@@ -1,5 +1,7 @@
 //! Access to the files of a build context.
 
+use cudock_base::bug::Parts;
+
 pub(super) use cudock_dockerfile::join;
 
 /// The files of a build context. Paths are relative to its root, with `/` and without `.` or `..`.
@@ -55,7 +57,7 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
             },
         }
     }
-    pattern.get(at..).unwrap_or_default().iter().all(|byte| *byte == b'*')
+    pattern.part(at..).iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What a registry asks for in `WWW-Authenticate`.
 
+use cudock_base::bug::Parts;
+
 /// A way to sign in that we know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Challenge {
@@ -67,7 +69,7 @@ fn parameter_value(text: &str) -> (String, &str) {
     let mut characters = quoted.char_indices();
     while let Some((at, c)) = characters.next() {
         match c {
-            '"' => return (value, quoted.get(at + 1..).unwrap_or_default()),
+            '"' => return (value, quoted.part(at + 1..)),
             '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
             c => value.push(c),
         }

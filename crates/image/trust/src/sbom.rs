@@ -4,6 +4,7 @@
 //! packages.
 
 use cudock_base::Digest;
+use cudock_base::bug::Parts;
 use cudock_lock::{LockFile, LockedDeb, LockedWheel};
 use serde_json::{Value, json};
 
@@ -46,7 +47,7 @@ pub fn spdx(lock: &LockFile, name: &str, image: &Digest) -> Value {
         let safe = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
         let name: String = component.name.chars().map(safe).collect();
         // Two names may become the same; their hashes do not.
-        let hash = component.digest.hex().get(..12).unwrap_or_default();
+        let hash = component.digest.hex().part(..12);
         format!("SPDXRef-{}-{name}-{hash}", component.kind)
     };
     let checksum = |digest: &Digest| json!([{"algorithm": "SHA256", "checksumValue": digest.hex()}]);

@@ -86,7 +86,10 @@ impl<'a> ImageSet<'a> {
         let indexes = targets.iter().map(|target| self.index_for(target)).collect::<Result<Vec<_>, _>>()?;
         let mut answers = Vec::with_capacity(targets.len());
         for (index, target) in indexes.into_iter().zip(targets) {
-            let Some(opened) = self.images.get(index) else { continue };
+            let Some(opened) = self.images.get(index) else {
+                cudock_base::never!("image {index} of {} was not opened", self.images.len());
+                continue;
+            };
             let judgement = match judge_start(&opened.config, &target, facts) {
                 Some(judgement) if opened.costs_fetching() => Some(judgement),
                 _ if local_only && opened.image.bytes_to_fetch() > 0 => None,

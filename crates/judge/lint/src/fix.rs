@@ -1,5 +1,6 @@
 //! Applies the edits of findings.
 
+use cudock_base::bug::Parts;
 use std::collections::BTreeMap;
 
 use cudock_base::Span;
@@ -42,11 +43,11 @@ pub fn apply(text: &str, findings: &[Finding]) -> Fixed {
     let mut at = 0;
     for edit in taken.values() {
         let span = edit.region.span;
-        fixed.push_str(text.get(at..span.start).unwrap_or_default());
+        fixed.push_str(text.part(at..span.start));
         fixed.push_str(&edit.text);
         at = span.end;
     }
-    fixed.push_str(text.get(at..).unwrap_or_default());
+    fixed.push_str(text.part(at..));
     Fixed { text: fixed, applied }
 }
 

@@ -1,5 +1,6 @@
 //! Reads files that are linted. They are untrusted: at most [`LARGEST`] bytes of UTF-8.
 
+use cudock_base::bug::Parts;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -30,7 +31,7 @@ pub(crate) fn read_from(name: &str, from: impl Read) -> Result<String, UsageErro
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let before = String::from_utf8_lossy(error.as_bytes().get(..at).unwrap_or_default());
+        let before = String::from_utf8_lossy(error.as_bytes().part(..at));
         let line = before.matches('\n').count() + 1;
         wrong(&format_args!("not UTF-8 at byte {at} (line {line})")).hint("Dockerfiles are UTF-8 text")
     })

@@ -1,7 +1,6 @@
 //! Long files are linted by several threads; for short ones, starting a thread takes longer than linting.
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// The size of a file from which threads save time, in bytes. A thread starts in about 50 µs, and 16 KiB take a millisecond.
@@ -32,26 +31,16 @@ pub(crate) fn both<A, B: Send>(
     })
 }
 
-/// Calls a function for each item and collects what it appends, in no particular order between items.
+/// Calls a function for each item and collects what it appends, in the order of the items.
 pub(crate) fn flat_map<I: Sync, T: Send>(
     threads: usize,
     items: &[I],
     call: impl Fn(&I, &mut Vec<T>) + Sync,
 ) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let work = || {
+    let found = cudock_base::parallel(items, threads, |item| {
         let mut found = Vec::new();
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            call(item, &mut found);
-        }
+        call(item, &mut found);
         found
-    };
-    thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut found = work();
-        for other in others {
-            found.append(&mut other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        }
-        found
-    })
+    });
+    found.into_iter().flatten().collect()
 }

@@ -1,5 +1,6 @@
 //! Fixes as code actions.
 
+use cudock_base::bug::Parts;
 use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
 use lsp_types::{
@@ -88,7 +89,7 @@ fn workspace_edit(document: &OpenDocument, edits: Vec<TextEdit>) -> WorkspaceEdi
 fn difference(lines: &Lines<'_>, before: &str, after: &str) -> TextEdit {
     let same = before.chars().zip(after.chars()).take_while(|(one, other)| one == other);
     let start: usize = same.map(|(character, _)| character.len_utf8()).sum();
-    let (rest, new) = (before.get(start..).unwrap_or_default(), after.get(start..).unwrap_or_default());
+    let (rest, new) = (before.part(start..), after.part(start..));
     let same = rest.chars().rev().zip(new.chars().rev()).take_while(|(one, other)| one == other);
     let end: usize = same.map(|(character, _)| character.len_utf8()).sum();
     let text = new.get(..new.len() - end).unwrap_or_default();

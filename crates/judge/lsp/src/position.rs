@@ -1,5 +1,6 @@
 //! Converts between bytes of a text and the lines and UTF-16 columns of the protocol.
 
+use cudock_base::bug::Parts;
 use std::ops::Range;
 
 use cudock_base::Span;
@@ -47,7 +48,7 @@ impl<'t> Lines<'t> {
     pub(crate) fn position(&self, at: usize) -> Position {
         let index = self.lines.partition_point(|line| line.start <= at).saturating_sub(1);
         let start = self.lines.get(index).map_or(0, |line| line.start);
-        let units = self.text.get(start..at).unwrap_or_default().chars().map(char::len_utf16).sum();
+        let units = self.text.part(start..at).chars().map(char::len_utf16).sum();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Position { line: number(index), character: number(units) }
     }

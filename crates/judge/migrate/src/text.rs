@@ -1,5 +1,6 @@
 //! Decodes files, and computes spans.
 
+use cudock_base::bug::Parts;
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
@@ -100,7 +101,7 @@ impl<'t> LineTracker<'t> {
 
     /// The span of some bytes. Spans must be requested in order.
     pub(crate) fn span(&mut self, start: usize, end: usize) -> ChoiceSpan {
-        let passed = self.text.get(self.at..start).unwrap_or_default();
+        let passed = self.text.part(self.at..start);
         for ch in passed.chars() {
             if ch == '\n' {
                 (self.line, self.column) = (self.line + 1, 1);
@@ -109,7 +110,7 @@ impl<'t> LineTracker<'t> {
             }
         }
         self.at = self.at.max(start);
-        let inside = self.text.get(start..end).unwrap_or_default();
+        let inside = self.text.part(start..end);
         let width = inside.split('\n').next().unwrap_or_default().chars().count();
         ChoiceSpan { line: self.line, column: self.column, end_column: self.column + width, start, end }
     }

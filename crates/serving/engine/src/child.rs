@@ -1,5 +1,6 @@
 //! The engine process.
 
+use cudock_base::bug::Parts;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -109,7 +110,7 @@ fn serve_lane(packets: &mut PacketSocket, lane: &mut dyn SharedLane, inputs: usi
     let mut reply = Vec::new();
     let mut inputs = vec![Extent::default(); inputs];
     while let Ok(length @ 1..) = packets.receive(&mut request, None) {
-        let packet = request.get(..length).unwrap_or_default();
+        let packet = request.part(..length);
         let Ok(batch) = read_request(packet, &mut inputs) else { break };
         let result = run(lane, batch, &inputs);
         let is_broken = matches!(result, Err(EngineError::Died(_)));

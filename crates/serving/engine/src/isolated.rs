@@ -1,5 +1,6 @@
 //! An engine in a process of its own.
 
+use cudock_base::bug::Parts;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -202,7 +203,7 @@ impl IsolatedLane {
         match self.receive(limit, is_wanted) {
             Ok(0) => Err(self.process.wait_for_exit().error()),
             Ok(length) => {
-                let packet = self.reply.get(..length).unwrap_or_default();
+                let packet = self.reply.part(..length);
                 match read_reply(packet, &mut self.memory.results) {
                     Ok((batch, reply)) if batch == self.batch => Ok(reply),
                     Ok((batch, _)) => {

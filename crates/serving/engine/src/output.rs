@@ -3,6 +3,7 @@
 //! They are read as fast as they are written, so that the engine never waits for its log. A program that prints without
 //! end must not fill the log or memory: lines are cut, and only some of them per second are kept.
 
+use cudock_base::bug::Parts;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::OwnedFd;
 use std::process::Child;
@@ -82,7 +83,7 @@ fn read_streams(mut streams: Vec<OutputStream>, closed: &PipeReader, sink: &Outp
             }
             let length = retry_on_intr(|| read(&*pipe, &mut buffer)).unwrap_or(0);
             let mut emit = |line: &str| sink(name, line);
-            lines.push(buffer.get(..length).unwrap_or_default(), Instant::now(), &mut emit);
+            lines.push(buffer.part(..length), Instant::now(), &mut emit);
             if length == 0 {
                 lines.finish(&mut emit);
             }

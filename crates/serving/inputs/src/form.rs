@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
+use cudock_base::bug::Parts;
 use cudock_base::text::truncate;
 use memchr::memmem;
 
@@ -41,7 +42,7 @@ pub fn read_form(body: &Bytes, content_type: &str) -> Result<Vec<InputFile>, Inp
     let mut at = first.ok_or_else(|| invalid("the form does not contain its boundary"))?;
     let mut files = Vec::new();
     loop {
-        let rest = body.get(at..).unwrap_or_default();
+        let rest = body.part(at..);
         if rest.starts_with(b"--") {
             break;
         }
@@ -57,9 +58,9 @@ pub fn read_form(body: &Bytes, content_type: &str) -> Result<Vec<InputFile>, Inp
             .ok_or_else(|| invalid(format!("file {number}: the form ends without its closing boundary")))?;
         let part = body.slice(start..start + length);
         let limit = part.len().min(LONGEST_HEAD);
-        let head = memmem::find(part.get(..limit).unwrap_or_default(), b"\r\n\r\n")
+        let head = memmem::find(part.part(..limit), b"\r\n\r\n")
             .ok_or_else(|| invalid(format!("file {number}: its headers do not end")))?;
-        let name = file_name(part.get(..head).unwrap_or_default());
+        let name = file_name(part.part(..head));
         let name = name.map(|name| format!(" ({})", truncate(&name, 60))).unwrap_or_default();
         files.push(InputFile { name: format!("file {number}{name}"), bytes: part.slice(head + 4..) });
         at = start + length + delimiter.len();

@@ -6,6 +6,7 @@
 //! Other keys are `"id"`, `"outputs": ["name", …]` and `"parameters": {"priority": 1, "timeout_ms": 250}`. An unknown
 //! key is rejected instead of ignored: it is a typo, and its author would wonder why it has no effect.
 
+use cudock_base::bug::Parts;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -100,7 +101,7 @@ fn read_rows(
     let (mut rows, mut data) = (0, Vec::new());
     let mut row = |cursor: &mut Cursor<'_>, path: &dyn Display| {
         let span = cursor.span(path)?;
-        let text = cursor.text.get(span).unwrap_or_default();
+        let text = cursor.text.part(span);
         let length = u32::try_from(text.len()).map_err(|_| cursor.error(path, "a row of 4 GiB or more"))?;
         data.extend_from_slice(&length.to_le_bytes());
         data.extend_from_slice(text);

@@ -1,5 +1,6 @@
 //! What runners of services need: the command of a trial, and the metrics in what it wrote.
 
+use cudock_base::bug::Parts;
 use cudock_sweep::config::{MetricSource, SweepPlan};
 use cudock_sweep::journal::{Event, TrialId};
 use cudock_sweep::space::Assignment;
@@ -40,7 +41,7 @@ impl OutputMetrics {
         let complete = if is_last { rest.len() } else { rest.rfind('\n').map_or(0, |end| end + 1) };
         self.read += complete;
         let mut events = Vec::new();
-        for line in rest.get(..complete).unwrap_or_default().lines() {
+        for line in rest.part(..complete).lines() {
             for found in parser.metrics(line) {
                 let Some((count, name)) =
                     self.counts.get_mut(found.objective).zip(self.names.get(found.objective))

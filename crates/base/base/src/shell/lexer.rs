@@ -1,5 +1,6 @@
 //! Splits shell text into words, quotes and substitutions.
 
+use crate::bug::Parts;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -47,7 +48,7 @@ impl<'t> Lexer<'t> {
     }
 
     pub(super) fn rest(&self) -> &'t str {
-        self.text.get(self.at..self.limit).unwrap_or_default()
+        self.text.part(self.at..self.limit)
     }
 
     pub(super) fn byte(&self, offset: usize) -> Option<u8> {

@@ -7,6 +7,7 @@
 mod lexer;
 mod script;
 
+use crate::bug::Parts;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -105,7 +106,7 @@ pub fn quote(text: &str) -> Cow<'_, str> {
 pub fn comments(text: &str, bytes: Range<usize>) -> Vec<Range<usize>> {
     let mut comments = Vec::new();
     let mut at = bytes.start;
-    for line in text.get(bytes).unwrap_or_default().split_inclusive('\n') {
+    for line in text.part(bytes).split_inclusive('\n') {
         let content = line.trim_end();
         let mut quote = None;
         let mut before = b' ';

@@ -1,5 +1,6 @@
 //! Splits scripts into simple commands.
 
+use crate::bug::Parts;
 use std::ops::Range;
 
 use super::lexer::{Lexer, Style};
@@ -75,7 +76,7 @@ impl<'t> Script<'t> {
         let rest = self.lexer.rest();
         let operators = ["<<<", "<<-", "&>>", "<<", ">>", "<&", ">&", ">|", "<>", "&>", "<", ">"];
         let length = operators.into_iter().find(|operator| rest.starts_with(operator)).map_or(1, str::len);
-        let operator = rest.get(..length).unwrap_or_default();
+        let operator = rest.part(..length);
         self.lexer.set_position(start + length);
         self.lexer.skip_blanks();
         let target = if self.lexer.is_at_end() { Word::default() } else { self.lexer.word() };
@@ -104,7 +105,7 @@ impl<'t> Script<'t> {
         let delimiter = delimiter.replace(['\'', '"', '\\'], "");
         let mut at = start;
         let mut body = start..text.len();
-        for line in text.get(start..).unwrap_or_default().split_inclusive('\n') {
+        for line in text.part(start..).split_inclusive('\n') {
             let content = line.trim_end_matches(['\n', '\r']);
             let content = if strips_tabs { content.trim_start_matches('\t') } else { content };
             let is_end = content == delimiter;

@@ -1,5 +1,6 @@
 //! Positions in a text file: bytes for edits, line and column for display.
 
+use crate::bug::Parts;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -80,7 +81,7 @@ impl<'t> LineIndex<'t> {
 
     fn characters_before(&self, at: usize) -> usize {
         let Some(before) = self.blocks.get(at / BLOCK) else { return at };
-        let block = self.text.as_bytes().get(at / BLOCK * BLOCK..at).unwrap_or_default();
+        let block = self.text.as_bytes().part(at / BLOCK * BLOCK..at);
         before + characters(block)
     }
 }

@@ -1,5 +1,6 @@
 //! A download into a [`PartialFile`]: continued where an earlier process ended, over connections that break.
 
+use cudock_base::bug::Parts;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
@@ -150,7 +151,7 @@ impl Download<'_> {
                     return Err(broken_off(format!("after {written} of {size} bytes: {reason}")));
                 }
             };
-            if !partial.append(buffer.get(..count).unwrap_or_default())? {
+            if !partial.append(buffer.part(..count))? {
                 // What came before cannot be trusted either.
                 partial.restart()?;
                 return Err(DownloadError::WrongSize(format!(

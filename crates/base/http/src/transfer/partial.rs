@@ -1,5 +1,6 @@
 //! A file that is being written, by this process or by one that was killed.
 
+use cudock_base::bug::Parts;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -105,7 +106,7 @@ impl PartialFile {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(FileError::at("read", &self.path)(error)),
             };
-            self.hasher.update(buffer.get(..count).unwrap_or_default());
+            self.hasher.update(buffer.part(..count));
             self.written += u64::try_from(count).unwrap_or_default();
         }
     }

@@ -1,5 +1,6 @@
 //! `/etc/hosts`.
 
+use cudock_base::bug::Parts;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
@@ -24,8 +25,8 @@ impl AddHost {
         let Some(separator) = text.find(['=', ':']) else {
             return Err(invalid(text.len(), "missing colon and address".to_owned()));
         };
-        let name = text.get(..separator).unwrap_or_default();
-        let address = text.get(separator + 1..).unwrap_or_default();
+        let name = text.part(..separator);
+        let address = text.part(separator + 1..);
         if let Err(NetnsError::HostName { column, reason, .. }) = hostname(name) {
             let at = name.char_indices().nth(column - 1).map_or(name.len(), |(at, _)| at);
             return Err(invalid(at, reason));

@@ -1,5 +1,6 @@
 //! Relays bytes between two TCP connections.
 
+use cudock_base::bug::Parts;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
@@ -107,10 +108,10 @@ async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<usize> {
         from.readable().await?;
         let step = with_scratch(|scratch| {
             let count = from.try_read(scratch)?;
-            let read = scratch.get(..count).unwrap_or_default();
+            let read = scratch.part(..count);
             let written = if count == 0 { Ok(0) } else { to.try_write(read) };
             let written = written.or_else(|error| if would_block(&error) { Ok(0) } else { Err(error) })?;
-            Ok((count, read.get(written..).unwrap_or_default().to_vec()))
+            Ok((count, read.part(written..).to_vec()))
         });
         match step {
             Ok((count, left)) => {
@@ -128,7 +129,7 @@ async fn write_all(to: &TcpStream, mut left: &[u8]) -> io::Result<()> {
         to.writable().await?;
         match to.try_write(left) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => left = left.get(written..).unwrap_or_default(),
+            Ok(written) => left = left.part(written..),
             Err(error) if would_block(&error) => {}
             Err(error) => return Err(error),
         }

@@ -7,6 +7,7 @@
 //! A reply leaves from the address that the host's routes choose. On a host with several addresses, a port published on
 //! all of them may reply from a different address than the client used; publishing on one address avoids this.
 
+use cudock_base::bug::Parts;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -71,7 +72,7 @@ pub(super) async fn forward(listener: UdpSocket, port: u16, idle: Duration, budg
             // An error concerns one client, and is cleared by receiving it.
             _ = forwarder.listener.readable() => with_scratch(|scratch| {
                 if let Ok((length, client)) = forwarder.listener.try_recv_from(scratch) {
-                    forwarder.carry(client, scratch.get(..length).unwrap_or_default());
+                    forwarder.carry(client, scratch.part(..length));
                 }
             }),
             Some(ended) = forwarder.replies.join_next() => {
@@ -207,7 +208,7 @@ impl ReplyPath {
             let carried = with_scratch(|scratch| {
                 let length = self.inside.try_recv(scratch)?;
                 self.clock.touch();
-                let datagram = scratch.get(..length).unwrap_or_default();
+                let datagram = scratch.part(..length);
                 let _ = SockRef::from(&*self.listener).send_to(datagram, &self.client.into());
                 io::Result::Ok(())
             });

@@ -1,5 +1,6 @@
 //! Starts a supervisor: what it is handed, and what it reports.
 
+use cudock_base::bug::Parts;
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -116,7 +117,7 @@ fn read_reply(mut from: PipeReader, limit: Option<Duration>) -> io::Result<Optio
         }
         match from.read(&mut buffer)? {
             0 => return Ok(Some(String::from_utf8_lossy(&reply).into_owned())),
-            count => reply.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+            count => reply.extend_from_slice(buffer.part(..count)),
         }
     }
 }

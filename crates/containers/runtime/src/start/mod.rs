@@ -14,6 +14,7 @@ mod spec;
 pub mod sysctl;
 pub(crate) mod user;
 
+use cudock_base::bug::Parts;
 use std::ffi::OsString;
 use std::io::{PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -86,7 +87,7 @@ impl WatcherReply {
                 let mut buffer = [0; 4096];
                 match self.ready.read(&mut buffer).when("cannot read the watcher's reply")? {
                     0 => break,
-                    count => reply.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+                    count => reply.extend_from_slice(buffer.part(..count)),
                 }
             }
         }

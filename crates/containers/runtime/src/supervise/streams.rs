@@ -1,6 +1,7 @@
 //! Supervises a running process in one thread: copies its output to the log and to our outputs, forwards signals and input,
 //! and collects its exit code.
 
+use cudock_base::bug::Parts;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -139,7 +140,7 @@ pub(crate) struct StdinPipe {
 impl StdinPipe {
     fn fill(&mut self, buffer: &mut [u8]) {
         match read_some(io::stdin().lock(), buffer) {
-            Ok(count @ 1..) => self.pending.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+            Ok(count @ 1..) => self.pending.extend_from_slice(buffer.part(..count)),
             _ => self.ended = true,
         }
     }
@@ -340,7 +341,7 @@ fn copy_output(
 ) -> bool {
     // A terminal whose other end is closed returns an error instead of an end.
     let Ok(count @ 1..) = read_some(file, buffer) else { return false };
-    let bytes = buffer.get(..count).unwrap_or_default();
+    let bytes = buffer.part(..count);
     if let Some(log) = log {
         // On a full disk the container continues without a log.
         let _ = log.write(stream, bytes);
@@ -357,7 +358,7 @@ fn forward(stream: Stream, mut bytes: &[u8]) -> bool {
             Stream::Err => rustix::io::write(rustix::stdio::stderr(), bytes),
         };
         match written {
-            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Ok(count) => bytes = bytes.part(count..),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 // A process that shares it has made it non-blocking.
@@ -375,7 +376,7 @@ fn forward(stream: Stream, mut bytes: &[u8]) -> bool {
 
 fn copy_keys(ends: &mut StreamEnds, buffer: &mut [u8]) -> bool {
     let Ok(count @ 1..) = read_some(io::stdin().lock(), buffer) else { return false };
-    let keys = buffer.get(..count).unwrap_or_default();
+    let keys = buffer.part(..count);
     ends.terminal.as_mut().is_some_and(|terminal| terminal.write_all(keys).is_ok())
 }
 

@@ -3,6 +3,7 @@
 //! It must have one thread: libcontainer forks and continues in the child, where a lock that another thread held would
 //! stay locked forever.
 
+use cudock_base::bug::Parts;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -391,7 +392,7 @@ fn read_output(reader: &File, pid: i32) -> Result<String, RuntimeError> {
         } else {
             0
         };
-        output.extend_from_slice(buffer.get(..count).unwrap_or_default());
+        output.extend_from_slice(buffer.part(..count));
         if count == 0 || output.len() > MAX_REPORT {
             if !ready || count > 0 {
                 output.extend_from_slice(b"the GPU check timed out");

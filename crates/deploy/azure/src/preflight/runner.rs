@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use cudock_base::lock;
+use cudock_base::{lock, parallel};
 use cudock_facts::Facts;
 use serde_json::{Value, json};
 
@@ -58,29 +56,23 @@ pub fn ask<E: Display>(
     queries: &[Query],
     send: impl Fn(&Call) -> Result<(u16, Option<Value>), E> + Sync,
 ) -> Answers {
-    let next = AtomicUsize::new(0);
     let throttled: Mutex<BTreeSet<&str>> = Mutex::default();
-    let answers: Mutex<Answers> = Mutex::default();
-    let work = || {
-        while let Some(query) = queries.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let provider = query.topic.provider();
-            let result = if lock(&throttled).contains(provider) {
-                QueryResult::Failed(format!("{provider} is throttled"))
-            } else {
-                all_pages(query, &send)
-            };
-            if matches!(result, QueryResult::Response { status: 429, .. }) {
-                lock(&throttled).insert(provider);
-            }
-            lock(&answers).insert(query.topic.clone(), result);
+    let results = parallel(queries, CONCURRENT, |query| {
+        let provider = query.topic.provider();
+        if lock(&throttled).contains(provider) {
+            return QueryResult::Failed(format!("{provider} is throttled"));
         }
-    };
-    thread::scope(|scope| {
-        for _ in 0..CONCURRENT.min(queries.len()) {
-            scope.spawn(work);
+        let result = all_pages(query, &send);
+        if matches!(result, QueryResult::Response { status: 429, .. }) {
+            lock(&throttled).insert(provider);
         }
+        result
     });
-    answers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    let mut answers = Answers::default();
+    for (query, result) in queries.iter().zip(results) {
+        answers.insert(query.topic.clone(), result);
+    }
+    answers
 }
 
 /// The answer with its further pages. An answer that is cut short counts as none: what it lacks would look like "no".

@@ -1,5 +1,6 @@
 //! The names of everything a deployment creates, derived from its run id.
 
+use cudock_base::bug::Parts;
 use std::fmt::Display;
 
 use cudock_base::{Digest, Timestamp};
@@ -83,7 +84,7 @@ impl<'a> Names<'a> {
     pub(super) fn uuid(self, purpose: &str) -> String {
         let digest = Digest::sha256_of(format!("{}/{}/{purpose}", self.subscription, self.run_id).as_bytes());
         let hex = digest.hex();
-        let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+        let part = |from: usize, to: usize| hex.part(from..to);
         // Version 8 is for own schemes, and the variant's first bits are 10.
         format!("{}-{}-8{}-a{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
     }

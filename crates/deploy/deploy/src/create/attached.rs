@@ -1,5 +1,6 @@
 //! Deployments that end with the command: jobs that are waited for, and services in the foreground.
 
+use cudock_base::bug::Parts;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ impl Deployer<'_> {
             if !is_evicted {
                 return Ok(ended);
             }
-            rest = rest.get(used..).unwrap_or_default();
+            rest = rest.part(used..);
             let name = record.name.clone();
             if rest.is_empty() {
                 return Err(DeployError::Evicted { name });

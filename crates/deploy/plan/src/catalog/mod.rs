@@ -5,6 +5,7 @@ pub(crate) mod machine;
 pub(crate) mod offer;
 mod offers;
 
+use cudock_base::bug::Parts;
 use cudock_facts::Facts;
 
 use crate::catalog::availability::RegionStatus;
@@ -120,9 +121,9 @@ impl Catalog {
     pub(crate) fn offers_of(&self, service: AzureOffering, size: SizeId) -> &[Offer] {
         let wanted = (service.index(), size);
         let begin = self.offers.partition_point(|offer| (offer.service.index(), offer.size) < wanted);
-        let rest = self.offers.get(begin..).unwrap_or_default();
+        let rest = self.offers.part(begin..);
         let count = rest.partition_point(|offer| (offer.service.index(), offer.size) <= wanted);
-        rest.get(..count).unwrap_or_default()
+        rest.part(..count)
     }
 }
 

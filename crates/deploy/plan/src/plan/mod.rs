@@ -6,6 +6,7 @@ pub(crate) mod rank;
 pub(crate) mod reject;
 pub(crate) mod relax;
 
+use cudock_base::bug::Parts;
 use std::cell::OnceCell;
 
 use cudock_facts::Facts;
@@ -87,12 +88,12 @@ impl<'a> Plan<'a> {
     /// The documented offers that fit the workload, cheapest first. Costs that differ by less than the uncertainty are
     /// equal, and equals are ordered by time, evidence and management.
     pub fn ranked(&self) -> &[Ranked] {
-        self.ranked.get(..self.documented).unwrap_or_default()
+        self.ranked.part(..self.documented)
     }
 
     /// Offers that would fit the workload, in the same order, but that no source lists.
     pub fn unlisted(&self) -> &[Ranked] {
-        self.ranked.get(self.documented..).unwrap_or_default()
+        self.ranked.part(self.documented..)
     }
 
     /// The best region of each service, size and priority.

@@ -1,5 +1,6 @@
 //! The project's own files in an image: model, program, other files, and cudock itself where it serves the model.
 
+use cudock_base::bug::Parts;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
@@ -146,6 +147,6 @@ fn digest(path: &Path) -> Result<String, BuildError> {
         if count == 0 {
             return Ok(hasher.digest().to_string());
         }
-        hasher.update(buffer.get(..count).unwrap_or_default());
+        hasher.update(buffer.part(..count));
     }
 }

@@ -1,5 +1,6 @@
 //! Wheels: every file is in RECORD with its hash, and goes where its scheme says.
 
+use cudock_base::bug::Parts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
 
@@ -233,7 +234,7 @@ fn record(text: &str) -> Result<BTreeMap<String, Option<[u8; 32]>>, UnpackError>
         // A path with a comma is quoted, and quotes in it are doubled.
         let (path, rest) = if let Some(quoted) = line.strip_prefix('"') {
             let end = quoted.find("\",").ok_or_else(wrong)?;
-            let path = quoted.get(..end).unwrap_or_default().replace("\"\"", "\"");
+            let path = quoted.part(..end).replace("\"\"", "\"");
             (path, quoted.get(end + 2..).unwrap_or_default())
         } else {
             let (path, rest) = line.split_once(',').ok_or_else(wrong)?;

@@ -2,6 +2,7 @@
 
 mod commands;
 
+use cudock_base::bug::Parts;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -519,7 +520,7 @@ impl<'f> Reader<'f> {
     fn commands(&self, instruction: &'f Instruction, script: &'f str) -> Vec<Command<'f>> {
         let lookup = |name: &str| self.get(name);
         let locate = |bytes: std::ops::Range<usize>| {
-            let part = script.get(bytes).unwrap_or_default();
+            let part = script.part(bytes);
             self.span_of(&instruction.arguments, part)
         };
         let workdir = &self.workdir;

@@ -1,5 +1,6 @@
 //! The bytes of a layer: a slice if it is not compressed, else a decoder.
 
+use cudock_base::bug::{Parts, PartsMut};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -47,7 +48,7 @@ impl<'a> LayerInput<'a> {
     pub(crate) fn next_chunk(&mut self, wanted: u64) -> io::Result<&[u8]> {
         match self {
             LayerInput::Slice { bytes, at } => {
-                let rest = bytes.get(*at..).unwrap_or_default();
+                let rest = bytes.part(*at..);
                 let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(MAX_CHUNK);
                 let some = rest.get(..wanted.min(rest.len())).filter(|some| !some.is_empty());
                 let some = some.ok_or_else(unexpected_eof)?;
@@ -57,12 +58,12 @@ impl<'a> LayerInput<'a> {
             LayerInput::Stream { sink, .. } => {
                 let mut buffer = std::mem::take(sink);
                 let length = usize::try_from(wanted).unwrap_or(usize::MAX).min(buffer.len());
-                let filled = self.fill(buffer.get_mut(..length).unwrap_or_default());
+                let filled = self.fill(buffer.part_mut(..length));
                 let LayerInput::Stream { sink, .. } = self else { return Err(unexpected_eof()) };
                 *sink = buffer;
                 match filled? {
                     0 => Err(unexpected_eof()),
-                    count => Ok(sink.get(..count).unwrap_or_default()),
+                    count => Ok(sink.part(..count)),
                 }
             }
         }
@@ -83,7 +84,7 @@ impl<'a> LayerInput<'a> {
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             LayerInput::Slice { bytes, at } => {
-                let rest = bytes.get(*at..).unwrap_or_default();
+                let rest = bytes.part(*at..);
                 let count = rest.len().min(buffer.len());
                 if let (Some(to), Some(from)) = (buffer.get_mut(..count), rest.get(..count)) {
                     to.copy_from_slice(from);
@@ -182,7 +183,7 @@ impl<'c, 'a> Content<'c, 'a> {
     pub fn start(&mut self) -> io::Result<&[u8]> {
         let want = usize::try_from(self.size).unwrap_or(usize::MAX).min(PREFIX_LEN);
         match &mut self.source {
-            ContentSource::Bytes(bytes) => Ok(bytes.get(..want).unwrap_or_default()),
+            ContentSource::Bytes(bytes) => Ok(bytes.part(..want)),
             ContentSource::File { path, start, .. } => {
                 if start.is_none() {
                     let mut read = Vec::with_capacity(want);
@@ -198,7 +199,7 @@ impl<'c, 'a> Content<'c, 'a> {
                 if !*started {
                     *started = true;
                     let mut start = [0; PREFIX_LEN];
-                    let start = start.get_mut(..want).unwrap_or_default();
+                    let start = start.part_mut(..want);
                     if input.fill(start)? < want {
                         return Err(unexpected_eof());
                     }
@@ -208,7 +209,7 @@ impl<'c, 'a> Content<'c, 'a> {
                     }
                 }
                 match input {
-                    LayerInput::Stream { scratch, .. } => Ok(scratch.get(..want).unwrap_or_default()),
+                    LayerInput::Stream { scratch, .. } => Ok(scratch.part(..want)),
                     LayerInput::Slice { .. } => Ok(&[]),
                 }
             }

@@ -4,6 +4,7 @@
 //! file contents, and long names are bounded before they are read. Where readers differ, this one follows Go's, which
 //! every container engine uses, so that it sees what an engine would unpack.
 
+use cudock_base::bug::PartsMut;
 use std::io;
 
 use super::details::{EntryDetails, PaxAttributes};
@@ -115,7 +116,7 @@ impl<'a> TarReader<'a> {
     /// Reads into a buffer, which is filled unless the entry ends.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let count = self.input.fill(buffer.get_mut(..wanted).unwrap_or_default())?;
+        let count = self.input.fill(buffer.part_mut(..wanted))?;
         self.left -= count as u64;
         if count < wanted { Err(super::input::unexpected_eof()) } else { Ok(count) }
     }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use cudock_base::Digest;
+use cudock_base::{Digest, try_parallel};
 use cudock_mmap::Mmap;
 use cudock_registry::{Client, Reference};
 
@@ -119,32 +119,9 @@ impl Image {
 
     /// Fetches and maps all layers.
     pub(crate) fn fetch(&self) -> Result<Vec<Bytes>, ImageError> {
-        let results: Mutex<Vec<(usize, Result<Bytes, ImageError>)>> = Mutex::new(Vec::new());
-        let next = std::sync::atomic::AtomicUsize::new(0);
-        // Registries limit the rate of each connection.
+        // Registries limit the rate of each connection. After an error, no download begins that would not be used.
         let workers = if self.bytes_to_fetch() > 0 { 4 } else { 1 };
-        std::thread::scope(|scope| {
-            for _ in 0..workers {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                        let Some(layer) = self.layers.get(index) else { break };
-                        let bytes = layer.bytes();
-                        let failed = bytes.is_err();
-                        if let Ok(mut results) = results.lock() {
-                            results.push((index, bytes));
-                        }
-                        if failed {
-                            // Do not start downloads that will not be used.
-                            next.store(self.layers.len(), std::sync::atomic::Ordering::Relaxed);
-                        }
-                    }
-                });
-            }
-        });
-        let mut results = results.into_inner().unwrap_or_default();
-        results.sort_by_key(|(index, _)| *index);
-        results.into_iter().map(|(_, bytes)| bytes).collect()
+        try_parallel(&self.layers, workers, Layer::bytes)
     }
 
     pub(crate) fn layer_error(&self, index: usize, message: String) -> ImageError {

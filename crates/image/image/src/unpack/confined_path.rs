@@ -1,5 +1,6 @@
 //! Path lookup confined to a directory: every file operation of unpacking is relative to a handle opened here.
 
+use cudock_base::bug::Parts;
 use std::io;
 use std::path::Path;
 
@@ -99,7 +100,7 @@ pub(super) fn link_target(directory: impl AsFd, name: &[u8]) -> io::Result<Vec<u
 
 pub(super) fn split_path(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) => (path.get(..slash).unwrap_or_default(), path.get(slash + 1..).unwrap_or_default()),
+        Some(slash) => (path.part(..slash), path.part(slash + 1..)),
         None => (&[], path),
     }
 }

@@ -1,5 +1,6 @@
 //! Writes layers into a blob store.
 
+use cudock_base::bug::PartsMut;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -83,7 +84,7 @@ impl LayerWriter {
         let mut left = size;
         while left > 0 {
             let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            let part = buffer.get_mut(..wanted).unwrap_or_default();
+            let part = buffer.part_mut(..wanted);
             from.read_exact(part).map_err(CopyError::Read)?;
             self.out.write_all(part).map_err(CopyError::Write)?;
             left -= part.len() as u64;

@@ -1,5 +1,6 @@
 //! Existing images with other layers.
 
+use cudock_base::bug::Parts;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Write};
@@ -117,7 +118,7 @@ impl Bundle {
         let mut writer = LayerWriter::new(store, compression)?;
         let (mut copied, mut changed) = (0, false);
         let mut linked: Option<BTreeSet<String>> = None;
-        let part = |start: usize, end: usize| plain.get(start..end).unwrap_or_default();
+        let part = |start: usize, end: usize| plain.part(start..end);
         while let Some(header) =
             reader.next_below(limits.entries).map_err(|error| hostile(error.to_string()))?
         {

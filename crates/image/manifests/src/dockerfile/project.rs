@@ -1,6 +1,7 @@
 //! Reads installers that take files: pip and uv with requirements and projects, uv and Poetry with lock files.
 
 use cudock_base::Span;
+use cudock_base::bug::PartsMut;
 use cudock_dockerfile::Argument;
 
 use super::run::{Call, CommandEnv, ScriptReader};
@@ -73,7 +74,7 @@ impl ScriptReader<'_, '_> {
         for file in &found.constraints {
             match self.fs.text(&self.cwd, &file.text) {
                 Some((_, text)) => {
-                    let packages = self.declared.packages.get_mut(first..).unwrap_or_default();
+                    let packages = self.declared.packages.part_mut(first..);
                     constrain(packages, &text, self.arch);
                 }
                 None => self.declared.note(call.span, pip::cannot_read(&file.text)),

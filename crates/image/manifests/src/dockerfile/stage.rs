@@ -1,5 +1,6 @@
 //! Reads the instructions of a stage.
 
+use cudock_base::bug::Parts;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -387,7 +388,7 @@ pub(super) fn without_flags(arguments: &str) -> &str {
     let mut rest = arguments;
     while rest.starts_with("--") {
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        rest = rest.get(end..).unwrap_or_default().trim_start();
+        rest = rest.part(end..).trim_start();
     }
     rest
 }

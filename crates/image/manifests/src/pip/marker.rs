@@ -1,6 +1,7 @@
 //! Evaluates environment markers, `sys_platform == "linux" and extra == "gpu"`, for Linux and a processor.
 
 use cudock_base::Arch;
+use cudock_base::bug::Parts;
 
 /// The limit for nested parentheses.
 const MAX_DEPTH: usize = 32;
@@ -42,7 +43,7 @@ enum Operand<'a> {
 
 impl<'a> Parser<'a> {
     fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.text.part(self.at..)
     }
 
     fn skip_space(&mut self) {
@@ -117,7 +118,7 @@ impl<'a> Parser<'a> {
         let end = rest
             .find(|next: char| !next.is_alphanumeric() && next != '_' && next != '.')
             .unwrap_or(rest.len());
-        let name = rest.get(..end).unwrap_or_default();
+        let name = rest.part(..end);
         let operand = match name {
             "os_name" | "os.name" => Operand::Known("posix"),
             "sys_platform" | "sys.platform" => Operand::Known("linux"),

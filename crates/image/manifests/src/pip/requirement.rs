@@ -1,5 +1,6 @@
 //! Parses Python requirements: `torch[extra]>=2.1,<3; sys_platform == "linux"`, `name @ url`, or a URL alone.
 
+use cudock_base::bug::Parts;
 use std::str::FromStr;
 
 use cudock_base::{Arch, Span};
@@ -54,7 +55,7 @@ pub(crate) fn normalize(name: &str) -> String {
 fn name_length(text: &str) -> usize {
     let inside = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let length = text.bytes().take_while(inside).count();
-    text.get(..length).unwrap_or_default().trim_end_matches(['-', '_', '.']).len()
+    text.part(..length).trim_end_matches(['-', '_', '.']).len()
 }
 
 pub(crate) fn parse(text: &str) -> Result<PipRequirement<'_>, RequirementError> {

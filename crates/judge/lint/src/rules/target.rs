@@ -1,5 +1,6 @@
 //! What the image does on the target: code for its GPU, its driver, its processor; and what a build without a GPU cannot do.
 
+use cudock_base::bug::Parts;
 use std::collections::HashMap;
 
 use cudock_base::Span;
@@ -435,7 +436,7 @@ fn plain_virtual_architecture(context: &LintContext<'_>, report: &mut Report<'_,
     let spans = args.map(|arg| arg.span).chain(settings(context).map(|setting| setting.value_span));
     for span in spans {
         for at in within(span) {
-            let option = context.build.text().get(at..span.end).unwrap_or_default();
+            let option = context.build.text().part(at..span.end);
             let Some((number, real)) = plain_for_special(option) else { continue };
             let start = at + OPTION.len() + number.len();
             let suffix = real.trim_start_matches(|digit: char| digit.is_ascii_digit());

@@ -1,6 +1,7 @@
 //! Variables that the NVIDIA Container Toolkit and CUDA read when a container starts.
 
 use cudock_base::Span;
+use cudock_base::bug::Parts;
 use cudock_dockerfile::{Setting, Step, StepKind};
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::version::{CudaRelease, CudaVersion};
@@ -129,7 +130,7 @@ fn without_setting(context: &LintContext<'_>, known: &Known<'_>, finding: Findin
         return finding;
     }
     let Span { start, end, .. } = known.step.instruction.span;
-    let behind = context.build.text().get(end..).unwrap_or_default();
+    let behind = context.build.text().part(end..);
     let newline = if behind.starts_with("\r\n") { 2 } else { usize::from(behind.starts_with('\n')) };
     let span = context.build.lines.span(start..end + newline);
     finding.suggest(format!("remove {}", known.setting.name), vec![context.edit(span, "")])

@@ -3,6 +3,7 @@
 //! A row is copied from one text to another and never parsed, so numbers keep their digits. What is around the rows of a
 //! request, other keys and spaces included, is part of what requests must have in common to share a batch.
 
+use cudock_base::bug::Parts;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
@@ -101,7 +102,7 @@ impl RequestRows {
     /// The text before and after the value.
     fn around(&self) -> (&[u8], &[u8]) {
         let body = &self.body;
-        let part = |range: Range<usize>| body.get(range).unwrap_or_default();
+        let part = |range: Range<usize>| body.part(range);
         (part(0..self.value.start), part(self.value.end..body.len()))
     }
 }

@@ -3,6 +3,7 @@
 //! Only brackets, strings and separators are checked; numbers and words are skipped as they are. So values come back byte
 //! for byte, `NaN`, which Python writes, passes, and yet no value can end anywhere but where any parser ends it.
 
+use cudock_base::bug::Parts;
 use std::ops::Range;
 
 use memchr::memchr2;
@@ -159,7 +160,7 @@ impl<'text> Scanner<'text> {
         self.expect(b'"')?;
         let start = self.at;
         loop {
-            let rest = self.text.get(self.at..).unwrap_or_default();
+            let rest = self.text.part(self.at..);
             let found = memchr2(b'"', b'\\', rest).ok_or(Malformed)?;
             let end = self.at + found;
             if rest.get(found) == Some(&b'"') {
@@ -172,7 +173,7 @@ impl<'text> Scanner<'text> {
 
     /// Skips a number or a word.
     fn scalar(&mut self) -> Result<(), Malformed> {
-        let rest = self.text.get(self.at..).unwrap_or_default();
+        let rest = self.text.part(self.at..);
         let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
         let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
         self.at += length;

@@ -5,6 +5,7 @@
 //! connection; nobody behind it learns that there were two. So the heads are scanned on their way to hyper. The scanner
 //! follows where heads begin only for that: what a request means is decided by hyper alone.
 
+use cudock_base::bug::Parts;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ScannedStream<S> {
         let this = self.get_mut();
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if let Some(head) = this.scanner.scan(buffer.filled().get(before..).unwrap_or_default()) {
+        if let Some(head) = this.scanner.scan(buffer.filled().part(before..)) {
             this.activity.set_two_lengths(head);
         }
         outcome
@@ -161,14 +162,14 @@ impl FramingScanner {
 
     fn keep(&mut self, bytes: &[u8]) {
         let room = MAX_LINE.saturating_sub(self.line.len()).min(bytes.len());
-        self.line.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        self.line.extend_from_slice(bytes.part(..room));
     }
 }
 
 /// Removes up to so many bytes, and returns how many are missing.
 fn take(bytes: &mut &[u8], wanted: u64) -> u64 {
     let taken = usize::try_from(wanted).map_or(bytes.len(), |wanted| wanted.min(bytes.len()));
-    *bytes = bytes.get(taken..).unwrap_or_default();
+    *bytes = bytes.part(taken..);
     wanted - taken as u64
 }
 

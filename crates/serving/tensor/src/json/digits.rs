@@ -5,6 +5,7 @@
 )]
 
 use super::JsonError;
+use cudock_base::bug::Parts;
 
 /// A parsed number: `mantissa` times ten to the `exponent`.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +154,7 @@ fn digits(text: &[u8], mut at: usize, mut mantissa: u64) -> (u64, usize) {
 
 /// Zeros before the first digit that counts; the point among them is not a digit.
 fn leading_zeros(text: &[u8], from: usize, to: usize) -> usize {
-    let digits = text.get(from..to).unwrap_or_default();
+    let digits = text.part(from..to);
     digits.iter().take_while(|byte| matches!(byte, b'0' | b'.')).filter(|byte| **byte == b'0').count()
 }
 

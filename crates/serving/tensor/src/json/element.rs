@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use cudock_base::bug::Parts;
 
 use super::cursor::{BASE64_KEY, Cursor};
 use super::{JsonError, number, string};
@@ -71,7 +72,7 @@ pub(super) struct Text;
 impl Element for Bool {
     fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, JsonError> {
         const LITERALS: [(&[u8], u8); 4] = [(b"true", 1), (b"false", 0), (b"1", 1), (b"0", 0)];
-        let rest = text.get(at..).unwrap_or_default();
+        let rest = text.part(at..);
         let (literal, value) = LITERALS
             .into_iter()
             .find(|(literal, _)| rest.starts_with(literal))

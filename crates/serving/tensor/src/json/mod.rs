@@ -15,6 +15,7 @@ pub use cursor::Cursor;
 pub(crate) use cursor::SeenKeys;
 
 use crate::DType;
+use cudock_base::bug::Parts;
 
 /// An error of a value. It has no text, so that the success path costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl JsonError {
 
 /// Whether `at` is NaN or infinity as Python and JavaScript write it.
 fn is_not_finite(text: &[u8], at: usize) -> bool {
-    let rest = text.get(at..).unwrap_or_default();
+    let rest = text.part(at..);
     let rest = rest.strip_prefix(b"-").unwrap_or(rest);
     [&b"NaN"[..], b"nan", b"Inf", b"inf"].iter().any(|word| rest.starts_with(word))
 }
@@ -89,7 +90,7 @@ fn found(text: &[u8], at: usize) -> String {
 /// The number or literal at `at`, truncated.
 fn literal(text: &[u8], at: usize) -> String {
     const MOST: usize = 40;
-    let rest = text.get(at..).unwrap_or_default();
+    let rest = text.part(at..);
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.' | b'_');
     let length = rest.iter().take(MOST + 1).take_while(|byte| is_part(byte)).count();
     let truncated = String::from_utf8_lossy(rest.get(..length.min(MOST)).unwrap_or_default()).into_owned();

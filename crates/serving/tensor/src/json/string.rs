@@ -1,5 +1,6 @@
 //! Strings of a JSON text.
 
+use cudock_base::bug::Parts;
 use std::borrow::Cow;
 
 use super::JsonError;
@@ -13,8 +14,8 @@ pub(super) fn read(text: &[u8], at: usize) -> Result<(Cow<'_, str>, usize), Json
     let mut here = plain_from;
     let mut unescaped = String::new();
     loop {
-        here += text.get(here..).unwrap_or_default().iter().take_while(|byte| is_plain(**byte)).count();
-        let plain = text.get(plain_from..here).unwrap_or_default();
+        here += text.part(here..).iter().take_while(|byte| is_plain(**byte)).count();
+        let plain = text.part(plain_from..here);
         match text.get(here) {
             Some(b'"') => {
                 let plain = std::str::from_utf8(plain).map_err(|_| JsonError::NotUtf8)?;

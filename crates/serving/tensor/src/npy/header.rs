@@ -2,6 +2,7 @@
 
 use crate::json::Cursor;
 use crate::{DType, RequestError};
+use cudock_base::bug::Parts;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Headers are padded to a multiple of this.
@@ -107,7 +108,7 @@ fn read_shape(text: &mut Cursor<'_>) -> Result<Vec<usize>, RequestError> {
     let mut shape = Vec::new();
     while !text.eat(b')') {
         text.peek();
-        let digits = text.text.get(text.at..).unwrap_or_default();
+        let digits = text.text.part(text.at..);
         let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let size = digits.get(..length).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
         shape.push(size.ok_or_else(|| error_at(text.at, "expected a size"))?);
@@ -130,7 +131,7 @@ fn read_string<'a>(text: &mut Cursor<'a>) -> Result<&'a [u8], RequestError> {
     let quote = text.peek().filter(|byte| matches!(byte, b'\'' | b'"'));
     let quote = quote.ok_or_else(|| error_at(text.at, "expected a string"))?;
     let from = text.at + 1;
-    let rest = text.text.get(from..).unwrap_or_default();
+    let rest = text.text.part(from..);
     let length = rest.iter().position(|byte| *byte == quote);
     let length = length.ok_or_else(|| error_at(text.at, "a string that does not end"))?;
     text.at = from + length + 1;

@@ -1,5 +1,6 @@
 //! Trials, their outcomes, and the replay of a search over them.
 
+use cudock_base::bug::Parts;
 use std::time::Duration;
 
 use super::measurement::{Measurement, Score};
@@ -61,7 +62,7 @@ impl<'r> Replay<'r> {
 
     /// The records up to here.
     pub(crate) fn seen(&self) -> &'r [Record] {
-        self.records.get(..self.seen).unwrap_or_default()
+        self.records.part(..self.seen)
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

@@ -1,5 +1,6 @@
 //! Runs trials on this machine: one worker process for each slot.
 
+use cudock_base::bug::Parts;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -92,7 +93,7 @@ impl LocalRunner {
     fn container(&self, trial: TrialId, attempt: u32) -> Option<String> {
         self.options.plan.image.as_ref()?;
         let path = self.options.directory.path().to_string_lossy();
-        let digest = Digest::sha256_of(path.as_bytes()).hex().get(..8).unwrap_or_default().to_owned();
+        let digest = Digest::sha256_of(path.as_bytes()).hex().part(..8).to_owned();
         Some(format!("sweep-{digest}-{trial}-{attempt}"))
     }
 

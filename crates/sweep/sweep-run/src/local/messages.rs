@@ -1,5 +1,6 @@
 //! JSON lines over the pipe from another process.
 
+use cudock_base::bug::Parts;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -51,7 +52,7 @@ impl<F: AsFd> MessageReader<F> {
         let mut bytes = [0_u8; 8 << 10];
         match rustix::io::read(&self.source, bytes.as_mut_slice()) {
             Ok(0) => self.is_closed = true,
-            Ok(count) => self.buffer.extend_from_slice(bytes.get(..count).unwrap_or_default()),
+            Ok(count) => self.buffer.extend_from_slice(bytes.part(..count)),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -59,7 +60,7 @@ impl<F: AsFd> MessageReader<F> {
     }
 
     fn parse<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
-        let new = self.buffer.get(self.searched..).unwrap_or_default();
+        let new = self.buffer.part(self.searched..);
         let Some(end) = memchr::memchr(b'\n', new) else {
             self.searched = self.buffer.len();
             return Ok(None);

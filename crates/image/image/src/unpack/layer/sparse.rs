@@ -1,5 +1,6 @@
 //! Writes sparse files.
 
+use cudock_base::bug::{Parts, PartsMut};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 
@@ -36,9 +37,9 @@ pub(in crate::unpack) fn fill(
         let mut left = *length;
         while left > 0 {
             let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            let some = buffer.get_mut(..wanted).unwrap_or_default();
+            let some = buffer.part_mut(..wanted);
             let count = reader.read(some).map_err(TarError::from)?;
-            file.write_all(some.get(..count).unwrap_or_default()).map_err(LayerError::write(b""))?;
+            file.write_all(some.part(..count)).map_err(LayerError::write(b""))?;
             left -= count as u64;
             written += count as u64;
         }

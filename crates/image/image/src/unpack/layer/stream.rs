@@ -2,6 +2,7 @@
 //!
 //! Blocks are passed from thread to thread and reused, so that memory use does not depend on the size of a layer.
 
+use cudock_base::bug::Parts;
 use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -135,7 +136,7 @@ impl Read for BlockReader {
             self.at = 0;
             let _ = self.used.send(done);
         }
-        let rest = self.current.get(self.at..).unwrap_or_default();
+        let rest = self.current.part(self.at..);
         let count = rest.len().min(buffer.len());
         if let (Some(to), Some(from)) = (buffer.get_mut(..count), rest.get(..count)) {
             to.copy_from_slice(from);
@@ -166,7 +167,7 @@ impl BufRead for CountingReader<'_> {
     }
 
     fn consume(&mut self, amount: usize) {
-        self.rest = self.rest.get(amount..).unwrap_or_default();
+        self.rest = self.rest.part(amount..);
         self.consumed.fetch_add(amount as u64, Ordering::Relaxed);
     }
 }

@@ -1,5 +1,6 @@
 //! Searches the strings of a binary: which libraries it opens with dlopen, and whether a CUDA runtime is linked in.
 
+use cudock_base::bug::Parts;
 use cudock_fatbin::Linkage;
 use memchr::memmem;
 
@@ -77,9 +78,9 @@ fn library_names(data: &[u8]) -> Vec<String> {
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./+-".contains(byte);
     let mut names: Vec<String> = Vec::new();
     for at in memmem::find_iter(data, b".so") {
-        let before = data.get(..at).unwrap_or_default();
+        let before = data.part(..at);
         let start = before.iter().rposition(|byte| !part(byte)).map_or(0, |last| last + 1);
-        let rest = data.get(start..).unwrap_or_default();
+        let rest = data.part(start..);
         let length = rest.iter().take(256).position(|byte| !part(byte)).unwrap_or(0);
         // What does not end here is a sentence about a library.
         let name = rest

@@ -1,5 +1,5 @@
 //! What the rules leave open and an H200 with driver 580.159.04 (CUDA 13.0, PTX 9.0) has answered, 2026-11-15:
-//! `scripts/truth-check`, docs/measured.md.
+//! `scripts/truth-check`, bench/results/history.md.
 
 use super::support::*;
 

@@ -2,6 +2,7 @@
 
 use super::dialect::{self, Dialect};
 use crate::read::names::name_length;
+use cudock_base::bug::Parts;
 
 /// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ fn split<'t>(text: &'t str, outside: Dialect, opening: fn(&'t str) -> Option<Ope
     let (mut from, mut at) = (0, 0);
     let mut open: Option<Opening<'t>> = None;
     let mut push = |start: usize, end: usize, open: Option<&Opening<'t>>| {
-        let by_content = || dialect::of(text.get(start..end).unwrap_or_default());
+        let by_content = || dialect::of(text.part(start..end));
         let dialect = open.map_or(outside, |open| open.inside.unwrap_or_else(by_content));
         if start < end {
             blocks.push(Block { start, end, dialect });

@@ -4,6 +4,7 @@ use super::blocks::Block;
 use super::dialect::Dialect;
 use super::tree::Range;
 use crate::read::names::is_name_byte;
+use cudock_base::bug::Parts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
@@ -78,7 +79,7 @@ impl<'t, 'c> Lexer<'t, 'c> {
 
     /// Skips a comment to the end of the line.
     fn comment(&mut self, start: usize) {
-        let rest = self.bytes.get(start..self.end).unwrap_or_default();
+        let rest = self.bytes.part(start..self.end);
         self.at = start + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
         self.comments.push((start, self.at));
     }

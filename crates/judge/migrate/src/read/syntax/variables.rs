@@ -1,5 +1,6 @@
 //! Resolves variables that a text sets.
 
+use cudock_base::bug::Parts;
 use std::collections::HashMap;
 
 use super::blocks::Block;
@@ -31,7 +32,7 @@ impl<'t> Variables<'t> {
         }
         let none = Variables::default();
         let mut at = block.start;
-        for line in text.get(block.start..block.end).unwrap_or_default().split_inclusive('\n') {
+        for line in text.part(block.start..block.end).split_inclusive('\n') {
             self.line(text, at, at + line.len(), &none);
             at += line.len();
         }
@@ -50,7 +51,7 @@ impl<'t> Variables<'t> {
     fn line(&mut self, text: &'t str, start: usize, end: usize, none: &Variables<'t>) {
         let mut at = start;
         loop {
-            let rest_from = |at: usize| text.get(at..end).unwrap_or_default();
+            let rest_from = |at: usize| text.part(at..end);
             at += blanks(rest_from(at));
             let rest = rest_from(at);
             let word = name_length(rest);

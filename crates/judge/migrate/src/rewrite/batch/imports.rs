@@ -1,5 +1,6 @@
 //! Import statements of azure-batch 14: what they name, and what replaces them.
 
+use cudock_base::bug::Parts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -48,7 +49,7 @@ impl<'t> Imports<'t> {
         let mut at = 0;
         while at < tokens.len() {
             let end = statement_end(tokens, at).max(at + 1);
-            let statement = tokens.get(at..end).unwrap_or_default();
+            let statement = tokens.part(at..end);
             let words: Vec<&'t str> = statement
                 .iter()
                 .filter(|token| token.kind == TokenKind::Word)

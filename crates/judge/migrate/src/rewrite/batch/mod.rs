@@ -3,6 +3,7 @@
 mod imports;
 mod names;
 
+use cudock_base::bug::Parts;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -65,12 +66,12 @@ fn applied(text: &str, mut edits: Vec<Edit>) -> String {
     let mut at = 0;
     for (bytes, replacement) in edits {
         if bytes.start >= at {
-            result.push_str(text.get(at..bytes.start).unwrap_or_default());
+            result.push_str(text.part(at..bytes.start));
             result.push_str(&replacement);
             at = bytes.end;
         }
     }
-    result.push_str(text.get(at..).unwrap_or_default());
+    result.push_str(text.part(at..));
     result
 }
 

@@ -7,6 +7,7 @@ mod evaluate;
 mod expression;
 mod literal;
 
+use cudock_base::bug::Parts;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -142,7 +143,7 @@ impl<'t> Program<'t> {
         let mut at = 0;
         while at < tokens.len() {
             let end = statement_end(&tokens, at);
-            let statement = tokens.get(at..end).unwrap_or_default();
+            let statement = tokens.part(at..end);
             for (index, pair) in statement.windows(2).enumerate() {
                 let [word, bracket] = pair else { continue };
                 let callee = slice(text, *word);
@@ -220,7 +221,7 @@ pub(super) fn statement_end(tokens: &[Token], from: usize) -> usize {
 }
 
 pub(super) fn slice(text: &str, token: Token) -> &str {
-    text.get(token.start..token.end).unwrap_or_default()
+    text.part(token.start..token.end)
 }
 
 #[cfg(test)]

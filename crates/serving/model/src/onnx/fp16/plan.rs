@@ -5,6 +5,7 @@
 
 use super::graph::{ElementType, Form, Graph, Node, NodeKind, Role, Value};
 use super::operators::{Compute, ResultType};
+use cudock_base::bug::Parts;
 
 /// Sets the form of every node and value, and which forms are wanted.
 pub(super) fn plan(graph: &mut Graph<'_>) {
@@ -166,7 +167,7 @@ impl Links {
         const MAX_USERS: usize = 8;
         let id = graph.nodes.get(node).and_then(|node| node.outputs.first().copied().flatten());
         let first = id.map_or(self.uses.len(), |id| self.uses.partition_point(|(other, _)| *other < id));
-        let uses = self.uses.get(first..).unwrap_or_default();
+        let uses = self.uses.part(first..);
         uses.iter().take_while(move |(other, _)| Some(*other) == id).take(MAX_USERS).map(|(_, user)| *user)
     }
 }

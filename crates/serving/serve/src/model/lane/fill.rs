@@ -33,12 +33,8 @@ impl LaneContext {
                 let strings: usize = tensors.clone().map(|tensor| tensor.data().len()).sum();
                 let padding = (range.padded - range.len()) * elements(row_shape).unwrap_or(1) * 4;
                 let out = lane.input(index, &shape, strings + padding)?;
-                let mut at = 0;
-                for tensor in tensors {
-                    copy_at(out, &mut at, tensor.data());
-                }
-                // An empty string is four bytes of length zero.
-                out.get_mut(at..).unwrap_or_default().fill(0);
+                fill_strings(tensors, out)
+                    .ok_or_else(|| EngineError::Failed("strings are longer than they were".to_owned()))?;
             }
         }
         Ok(())
@@ -84,7 +80,7 @@ fn fill_numbers<'a>(
     for tensor in tensors {
         let own_row = tensor.shape().get(usize::from(batched)..).unwrap_or_default();
         if own_row == row_shape {
-            copy_at(out, &mut at, tensor.data());
+            copy_at(out, &mut at, tensor.data())?;
             continue;
         }
         let rows = if batched { tensor.rows() } else { 1 };
@@ -99,9 +95,34 @@ fn fill_numbers<'a>(
     Some(())
 }
 
-fn copy_at(out: &mut [u8], at: &mut usize, data: &[u8]) {
-    if let Some(room) = out.get_mut(*at..*at + data.len()) {
-        room.copy_from_slice(data);
+fn fill_strings<'a>(tensors: impl Iterator<Item = Cow<'a, Tensor>>, out: &mut [u8]) -> Option<()> {
+    let mut at = 0;
+    for tensor in tensors {
+        copy_at(out, &mut at, tensor.data())?;
     }
-    *at += data.len();
+    // An empty string is four bytes of length zero.
+    out.get_mut(at..)?.fill(0);
+    Some(())
+}
+
+/// Copies data behind what was copied before; none if there is no room, so that nothing computes on old bytes.
+fn copy_at(out: &mut [u8], at: &mut usize, data: &[u8]) -> Option<()> {
+    let end = at.checked_add(data.len())?;
+    out.get_mut(*at..end)?.copy_from_slice(data);
+    *at = end;
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_an_error_and_not_old_bytes() {
+        let (mut out, mut at) = ([9; 4], 0);
+        assert_eq!(copy_at(&mut out, &mut at, &[1, 2, 3]), Some(()));
+        assert_eq!((copy_at(&mut out, &mut at, &[4, 5]), at), (None, 3));
+        at = usize::MAX;
+        assert_eq!(copy_at(&mut out, &mut at, &[1]), None);
+    }
 }
