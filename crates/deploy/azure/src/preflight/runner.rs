@@ -141,7 +141,7 @@ fn relevant(topic: &Topic, page: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use cudock_http::Method;
 
