@@ -96,7 +96,7 @@ pub struct SweepArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct SweepDeployFlags {
     /// Run trials on this service of Azure: ml, batch
-    #[arg(long, value_name = "SERVICE", help_heading = AZURE, value_parser = ["ml", "batch"])]
+    #[arg(long, value_name = "SERVICE", help_heading = AZURE, value_parser = service)]
     pub on: Option<String>,
 
     /// Print all requests, and send none
@@ -122,6 +122,13 @@ pub struct SweepDeployFlags {
     /// Use this Batch account
     #[arg(long, value_name = "GROUP/NAME", help_heading = AZURE, requires = "on")]
     pub batch_account: Option<String>,
+}
+
+fn service(text: &str) -> Result<String, String> {
+    match text {
+        "ml" | "batch" => Ok(text.to_owned()),
+        _ => Err("expected ml or batch".to_owned()),
+    }
 }
 
 impl SweepDeployFlags {
