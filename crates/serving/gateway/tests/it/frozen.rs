@@ -22,7 +22,7 @@ struct Process {
 
 impl Process {
     fn start(upstream: &Server) -> Self {
-        let mut command = Command::new(example("forwarder"));
+        let mut command = Command::new(example("gateway_process"));
         command.arg(upstream.host()).stderr(Stdio::piped());
         // A file there would be read.
         let mut child = command.current_dir("/").spawn().unwrap();

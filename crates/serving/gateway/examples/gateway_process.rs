@@ -1,4 +1,4 @@
-//! A gateway in a process of its own, which tests can stop: `forwarder UPSTREAM`.
+//! A gateway in a process of its own, which tests can stop: `gateway_process UPSTREAM`.
 
 use std::error::Error;
 
