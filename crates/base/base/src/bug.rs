@@ -4,13 +4,7 @@
 //! debug builds; a release build writes one line to standard error and goes on with the value that does least harm.
 
 use std::fmt::Arguments;
-use std::io::Write as _;
 use std::ops::{Range, RangeFrom, RangeTo};
-use std::panic::Location;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// More reports than this say nothing new.
-const MAX_REPORTS: u32 = 20;
 
 /// Reports that something is as it cannot be. See [`crate::never`].
 ///
@@ -19,9 +13,24 @@ const MAX_REPORTS: u32 = 20;
 /// In tests and debug builds.
 #[cold]
 #[track_caller]
+#[cfg(debug_assertions)]
+#[allow(clippy::panic, reason = "a bug fails tests")]
 pub fn report(what: Arguments<'_>) {
+    panic!("bug: {what}");
+}
+
+/// Reports that something is as it cannot be. See [`crate::never`].
+#[cold]
+#[track_caller]
+#[cfg(not(debug_assertions))]
+pub fn report(what: Arguments<'_>) {
+    use std::io::Write as _;
+    use std::panic::Location;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// More reports than this say nothing new.
+    const MAX_REPORTS: u32 = 20;
     static REPORTS: AtomicU32 = AtomicU32::new(0);
-    assert!(!cfg!(debug_assertions), "bug: {what}");
     if REPORTS.fetch_add(1, Ordering::Relaxed) < MAX_REPORTS {
         let place = Location::caller();
         // Nobody can be told if standard error is closed.
@@ -105,13 +114,11 @@ impl<T> PartsMut for [T] {
     #[inline]
     #[track_caller]
     fn part_mut(&mut self, bounds: impl Bounds) -> &mut [T] {
-        match bounds.within(self.len()) {
-            Some(range) => self.get_mut(range).unwrap_or_default(),
-            None => {
-                missing(self.len());
-                &mut []
-            }
+        if let Some(range) = bounds.within(self.len()) {
+            return self.get_mut(range).unwrap_or_default();
         }
+        missing(self.len());
+        &mut []
     }
 }
 

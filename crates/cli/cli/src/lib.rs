@@ -3,11 +3,11 @@
 //! Nothing is decided here. The command, `cudock`, turns arguments into the requests of libraries, which know nothing of
 //! the command line. Flags that override keys of `cudock.toml` are beside those keys, in `cudock-project`.
 
-mod check;
 mod containers;
 mod deploy;
 pub mod env;
 mod image;
+mod judge;
 mod serving;
 mod shell;
 mod sweep;
@@ -17,10 +17,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use self::check::*;
 pub use self::containers::*;
 pub use self::deploy::*;
 pub use self::image::*;
+pub use self::judge::*;
 pub use self::serving::*;
 pub use self::shell::*;
 pub use self::sweep::*;

@@ -1,9 +1,9 @@
 //! The verbs, one module each, and their dispatch.
 
-mod check;
 mod containers;
 mod deploy;
 mod image;
+mod judge;
 mod serving;
 mod shell;
 mod sweep;
@@ -18,10 +18,10 @@ use crate::formats;
 use crate::output;
 use crate::steps::serve::{run_engine, run_engine_owner};
 use crate::steps::tables::tables;
-use crate::verbs::check::{doctor, explain, facts, init, inspect, lint, lsp, migrate, nvml, prices};
 use crate::verbs::containers::cdi;
 use crate::verbs::deploy::{deployments, groups, plan};
 use crate::verbs::image::{build, lock, sign, slim, transfer};
+use crate::verbs::judge::{check, doctor, explain, facts, init, inspect, lint, lsp, migrate, nvml, prices};
 use crate::verbs::serving::{bench, gateway, models, runtime, serve};
 use crate::verbs::shell::{completion, man, schema};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     let facts = || tables(directory);
     let plain = formats::plain(format);
     match verb {
-        Verb::Check(args) => check::check::run(&facts()?, &args, formats::findings(format)?),
+        Verb::Check(args) => check::run(&facts()?, &args, formats::findings(format)?),
         Verb::Lint(args) => lint::run(&facts()?, &args, formats::findings(format)?, verbose),
         Verb::Lsp(LspArgs {}) => plain.and_then(|_| lsp::run(&facts()?)),
         Verb::Migrate(args) => migrate::run(&facts()?, &args, formats::findings(format)?, verbose),
@@ -122,7 +122,7 @@ fn enter(args: &JoinArgs) -> Result<Outcome, Failure> {
 /// Watches the deployment that this runs in, and deletes it.
 fn watchdog(args: &WatchdogArgs) -> Result<Outcome, Failure> {
     cudock_watchdog::run(&args.options(), &cudock_base::Environment::of_process(), |line| {
-        output::status(line)
+        output::status(line);
     })?;
     Ok(Outcome::Yes)
 }

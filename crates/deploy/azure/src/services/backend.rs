@@ -190,11 +190,11 @@ pub(crate) struct Requirements {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdleEnd {
     /// The service itself.
-    ByService,
+    Service,
     /// The reaper, which the machine may run.
-    ByReaper,
+    Reaper,
     /// A shell beside the program, which ends it.
-    ByProgram,
+    Program,
 }
 
 /// How a directory outlives its container.

@@ -20,21 +20,21 @@ const THRESHOLD: u32 = 5;
 pub(super) fn watched(spec: &DeploymentSpec) -> Result<Cow<'_, DeploymentSpec>, TranslationError> {
     let Some(idle) = spec.idle else { return Ok(Cow::Borrowed(spec)) };
     let reason = match backend(spec.service).idle_end(spec) {
-        Ok(IdleEnd::ByService) => return Ok(Cow::Borrowed(spec)),
+        Ok(IdleEnd::Service) => return Ok(Cow::Borrowed(spec)),
         Err(reason) => reason,
         Ok(_) if matches!(spec.work, WorkKind::MultiNode { .. }) => {
             "nodes that work together are not watched"
         }
         Ok(_) if spec.gpus == 0 => "the workload uses no GPU",
-        Ok(IdleEnd::ByReaper) if spec.existing.reaper_identity.is_some() => {
+        Ok(IdleEnd::Reaper) if spec.existing.reaper_identity.is_some() => {
             "the machine needs a role to run the reaper, and with --reaper-identity none is assigned"
         }
-        Ok(IdleEnd::ByReaper) => return Ok(Cow::Borrowed(spec)),
-        Ok(IdleEnd::ByProgram) if spec.command.is_empty() => {
+        Ok(IdleEnd::Reaper) => return Ok(Cow::Borrowed(spec)),
+        Ok(IdleEnd::Program) if spec.command.is_empty() => {
             return Err(TranslationError::new("--idle needs to know the program that it ends")
                 .hint("name the program and its arguments after `--`"));
         }
-        Ok(IdleEnd::ByProgram) => {
+        Ok(IdleEnd::Program) => {
             let shell = ["/bin/sh".to_owned(), "-c".to_owned(), wrapper(idle), "cudock".to_owned()];
             let command = shell.into_iter().chain(spec.command.iter().cloned()).collect();
             return Ok(Cow::Owned(DeploymentSpec { command, ..spec.clone() }));

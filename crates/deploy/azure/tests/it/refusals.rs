@@ -100,7 +100,7 @@ fn what_a_service_cannot_run_is_refused() {
         (kept(spec(AzureService::Vm, job(1)), "/a/../etc"), "not the path of a directory"),
         (
             change(kept(spec(AzureService::Vm, job(1)), "/c"), |s| {
-                s.checkpoints.as_mut().unwrap().storage = None
+                s.checkpoints.as_mut().unwrap().storage = None;
             }),
             "blob storage",
         ),
@@ -173,7 +173,7 @@ fn what_is_lost_is_stated() {
         })
     };
     let with_account = change(full(AzureService::Batch, job(3)), |s| {
-        s.existing.batch_account = Some("shared/gpubatch".into())
+        s.existing.batch_account = Some("shared/gpubatch".into());
     });
     let cases = [
         (full(AzureService::Vm, serve()), vec![]),

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, JsonReport};
 use crate::steps::slim;
-use crate::verbs::check::{check, doctor, explain, facts, init, inspect, lint, migrate, prices};
 use crate::verbs::containers::cdi;
 use crate::verbs::containers::reports::{
     ImagesReport, InspectContainerReport, PruneReport, PsReport, PullReport, StatsReport, TopReport,
@@ -19,6 +18,7 @@ use crate::verbs::containers::reports::{
 };
 use crate::verbs::deploy::{groups, plan};
 use crate::verbs::image::transfer;
+use crate::verbs::judge::{check, doctor, explain, facts, init, inspect, lint, migrate, prices};
 use crate::verbs::serving::{bench, runtime};
 
 /// What has a schema: its name, what it describes, and the schema.

@@ -44,7 +44,7 @@ impl Backend for Batch {
     }
 
     fn idle_end(&self, _: &DeploymentSpec) -> Result<IdleEnd, &'static str> {
-        Ok(IdleEnd::ByProgram)
+        Ok(IdleEnd::Program)
     }
 
     fn keeps_directory(&self, spec: &DeploymentSpec) -> Result<Keeping, &'static str> {

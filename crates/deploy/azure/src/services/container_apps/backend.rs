@@ -53,8 +53,8 @@ impl Backend for ContainerApps {
     fn idle_end(&self, spec: &DeploymentSpec) -> Result<IdleEnd, &'static str> {
         match spec.work {
             // It ends the last replica.
-            WorkKind::Serve { .. } => Ok(IdleEnd::ByService),
-            _ => Ok(IdleEnd::ByProgram),
+            WorkKind::Serve { .. } => Ok(IdleEnd::Service),
+            _ => Ok(IdleEnd::Program),
         }
     }
 

@@ -55,7 +55,7 @@ impl Backend for Ml {
     fn idle_end(&self, spec: &DeploymentSpec) -> Result<IdleEnd, &'static str> {
         match spec.work {
             WorkKind::Serve { .. } => Err("an online endpoint cannot end by itself"),
-            _ => Ok(IdleEnd::ByProgram),
+            _ => Ok(IdleEnd::Program),
         }
     }
 

@@ -47,7 +47,7 @@ impl Backend for Vm {
     }
 
     fn idle_end(&self, _: &DeploymentSpec) -> Result<IdleEnd, &'static str> {
-        Ok(IdleEnd::ByReaper)
+        Ok(IdleEnd::Reaper)
     }
 
     fn keeps_directory(&self, _: &DeploymentSpec) -> Result<Keeping, &'static str> {

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
         schema: 1,
         url,
         path: plan.path.clone(),
-        protocol: args.protocol.into(),
+        protocol: args.protocol,
         body_bytes: bytes,
         runs: Vec::new(),
         search: None,
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
 
 pub(crate) fn request_options(args: &BenchArgs) -> RequestOptions<'_> {
     RequestOptions {
-        protocol: args.protocol.into(),
+        protocol: args.protocol,
         model_name: args.model_name.as_deref(),
         shapes: &args.shape,
         dtype: args.dtype.as_deref(),
@@ -142,7 +142,7 @@ fn loads(args: &BenchArgs) -> Result<Vec<Load>, Failure> {
     let nothing = args.clients.is_empty() && args.rate.is_empty() && args.target_p99.is_none();
     let clients: &[usize] = if nothing { &[1, 8, 32, 128] } else { &args.clients };
     let closed = clients.iter().map(|clients| Load::Closed { clients: *clients });
-    let open = args.rate.iter().map(|rate| Load::Open { rate: *rate, arrivals: args.arrivals.into() });
+    let open = args.rate.iter().map(|rate| Load::Open { rate: *rate, arrivals: args.arrivals });
     Ok(closed.chain(open).collect())
 }
 
@@ -177,7 +177,7 @@ fn search(
     };
     let search = RateSearch::around(estimate);
     let (rate, steps) = highest_rate(&search, |rate| {
-        let load = Load::Open { rate, arrivals: args.arrivals.into() };
+        let load = Load::Open { rate, arrivals: args.arrivals };
         progress(&format!("{}, {} …", label(load), seconds(warm_up(args) + duration(args))));
         let report = run_load(args, plan, load)?;
         let met = report.meets(target, RateSearch::GOODPUT);

@@ -26,7 +26,7 @@ pub(crate) struct InstallReport<'a> {
 }
 
 pub(crate) fn run(facts: &Facts, args: &RuntimeInstallArgs, format: Format) -> Result<Outcome, Failure> {
-    let package = Package::from(args.package);
+    let package = args.package;
     let mut installer = Installer::from_environment(&cudock_base::Environment::of_process())?;
     installer.offline = args.offline;
     installer.progress = Arc::new(Lines::default());
