@@ -74,7 +74,7 @@ impl IsolatedEngine {
             process.read_output(sink).map_err(start_error)?;
         }
         control.set_read_timeout(Some(limit.max(Duration::from_millis(1)))).map_err(start_error)?;
-        let reply = send_message(&mut control, settings).and_then(|()| receive_message(&mut control));
+        let reply = exchange(&mut control, settings);
         let (id, signature, device) = match reply {
             Ok(LoadReply::Ready { process, signature, device }) => (process, Arc::new(signature), *device),
             Ok(LoadReply::Load { reason }) => return Err(load_error(reason)),
@@ -121,6 +121,17 @@ impl Engine for IsolatedEngine {
     fn exit_check(&self) -> Option<ExitCheck> {
         let process = Arc::clone(&self.process);
         Some(Box::new(move || process.has_exited()))
+    }
+}
+
+/// Sends the settings and receives the reply. An owner that could not start its engine has replied and closed the stream,
+/// maybe before the settings were sent.
+fn exchange(control: &mut UnixStream, settings: &impl Serialize) -> io::Result<LoadReply> {
+    match send_message(control, settings) {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+            Err(error)
+        }
+        _ => receive_message(control),
     }
 }
 
@@ -297,6 +308,39 @@ impl Lane for IsolatedLane {
                 // Memory that cannot be released is reused.
                 let _ = memory.discard(MAX_RETAINED);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    /// An owner that reads `read` bytes of the settings, replies and ends.
+    fn reply_after(read: usize) -> LoadReply {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        let owner = move || {
+            theirs.read_exact(&mut vec![0; read]).unwrap();
+            send_message(&mut theirs, &LoadReply::Load { reason: "no such program".to_owned() }).unwrap();
+            drop(theirs);
+        };
+        if read == 0 {
+            owner();
+            return exchange(&mut ours, &"settings").unwrap();
+        }
+        let owner = std::thread::spawn(owner);
+        let reply = exchange(&mut ours, &"x".repeat(4 << 20)).unwrap();
+        owner.join().unwrap();
+        reply
+    }
+
+    #[test]
+    fn the_reply_of_an_owner_that_has_ended_is_read() {
+        for read in [0, 1, 4, 5, 4096, 1 << 20] {
+            let reply = reply_after(read);
+            assert!(matches!(&reply, LoadReply::Load { reason } if reason == "no such program"), "{read}");
         }
     }
 }
