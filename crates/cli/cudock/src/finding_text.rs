@@ -81,7 +81,8 @@ fn print_at(indent: usize, position: &str, finding: &FindingText<'_>) -> String 
     format!("{indent}  ")
 }
 
-/// Prints the message, wrapped beside its label, with the code at the right edge; returns the margin of what follows.
+/// Prints the message, wrapped next to its label, with the code at the right edge; returns the
+/// margin of the following lines.
 fn print_with_code_at_edge(indent: usize, finding: &FindingText<'_>) -> String {
     let (style, label) = finding.label;
     let margin = " ".repeat(indent + LABEL + 2);

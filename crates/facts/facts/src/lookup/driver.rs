@@ -18,7 +18,8 @@ pub enum Runs {
 }
 
 impl Drivers {
-    /// What a driver runs on Linux, by CUDA major version; empty for a driver of an unknown branch.
+    /// The programs that a driver runs on Linux, by CUDA major version; empty for a driver of an
+    /// unknown branch.
     pub fn runs(&self, driver: DriverVersion) -> Vec<(u8, Runs)> {
         let Some(own) = self.branch_of(driver).map(|branch| branch.cuda) else { return Vec::new() };
         let runs_major = |row: &MinorCompat| {

@@ -51,7 +51,7 @@ fn open(sweep: &SweepName) -> Result<ProjectSweep, SweepError> {
     ProjectSweep::open(&sweep.directory, sweep.name.as_deref())
 }
 
-/// Asks the sweep for what the command says. Returns whether it was answered, which `show` need not be.
+/// Sends the command's request to the sweep; `show` has none. Returns false if it was not handled in time.
 fn ask(command: &SweepCommand) -> Result<bool, SweepError> {
     match command {
         SweepCommand::Show { .. } => Ok(true),
