@@ -33,8 +33,8 @@ impl Group {
         self.volumes.iter().find(|volume| volume.name == name)
     }
 
-    /// The volumes that cannot be made here and that nobody gave a directory for (`--volume NAME=DIR`), of those that are
-    /// mounted.
+    /// The mounted volumes that cannot be made here and for which no directory was given (`--volume
+    /// NAME=DIR`).
     pub fn missing_volumes<'g>(&'g self, given: &[&str]) -> Vec<&'g Volume> {
         let mounted = |name: &str| {
             self.all_containers().any(|container| container.mounts.iter().any(|mount| mount.volume == name))
@@ -69,7 +69,7 @@ pub struct Container {
     /// Program and arguments instead of the image's entry point and command; empty to run those of the image. No
     /// shell is involved.
     pub command: Vec<String>,
-    /// In the order of the file.
+    /// The variables, in the order of the file.
     pub environment: Vec<Variable>,
     pub ports: Vec<Port>,
     pub resources: Option<Resources>,

@@ -6,7 +6,7 @@ use crate::container::{self, Damage, Module, is_plausible, read};
 /// Bare frames that turn out to be other data, before no more are searched in a range: no real file has more than a few.
 const MAX_OTHERS: usize = 10_000;
 
-/// What GPU code is aligned to where it is loaded: containers by their format, and all bare frames that are known.
+/// Alignment of GPU code that is loaded: of containers by their format, and of all known bare frames.
 const ALIGNMENT: usize = 8;
 
 /// A range of a file that may contain containers.

@@ -22,7 +22,7 @@ pub struct Listeners {
 /// One bound port of the host.
 #[derive(Debug)]
 pub(super) struct Listener {
-    /// With the host port actually bound.
+    /// The mapping, with the host port actually bound.
     pub(super) mapping: PortMapping,
     pub(super) socket: OwnedFd,
 }

@@ -174,7 +174,7 @@ impl ContainerDir {
     fn kill_and_remove(&self, kill: &dyn Fn()) -> Result<(), RuntimeError> {
         let began = Instant::now();
         loop {
-            // Locked, so that nobody starts it meanwhile.
+            // Locked, so that no other process starts it meanwhile.
             if let Some(_watch) = self.watch()? {
                 return self.clear();
             }
@@ -188,8 +188,8 @@ impl ContainerDir {
         }
     }
 
-    /// Removes a container that was to be removed at its end and that nobody watches any more: its command was killed. Returns
-    /// whether it was one.
+    /// Removes a container started with `--rm` that no longer has a watcher, because its command
+    /// was killed. Returns whether it was one.
     pub(crate) fn remove_abandoned(&self, plan: &Plan) -> Result<bool, RuntimeError> {
         if !plan.remove {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! What a container's first process was started with, for processes that join it later.
+//! The environment and user of a container's first process, for processes that join it later.
 //!
 //! `/proc/PID/environ` is memory of the process, which many programs overwrite to change their title. So the watcher stores
 //! the environment on a tmpfs in its private mount namespace, where it never reaches a disk and vanishes with the watcher.

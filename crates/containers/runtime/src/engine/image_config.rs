@@ -1,4 +1,4 @@
-//! What an image decides about a container.
+//! Settings of a container that come from its image.
 
 use cudock_base::text::escape;
 use cudock_image::RunConfig;

@@ -92,7 +92,7 @@ impl RunRequest {
     }
 }
 
-/// What a container is started from.
+/// The source of a container's root file system.
 #[derive(Debug, Clone)]
 pub enum RunImage {
     /// The root of a file system, in place of an image.

@@ -67,7 +67,7 @@ struct Pair {
 /// A directory whose subdirectory is being copied.
 struct Level {
     ids: (DirectoryId, DirectoryId),
-    /// What is still to be copied.
+    /// Names of the entries still to be copied.
     names: Vec<Vec<u8>>,
     /// The subdirectory.
     name: Vec<u8>,

@@ -9,8 +9,8 @@ const MAX_SECTIONS: usize = 64;
 const MAX_NAMES: usize = 1024;
 
 impl Cache {
-    /// Reads a cache of a machine of little-endian numbers; none if the bytes are not one. Entries that point outside
-    /// it, or whose processors are not told, are left out.
+    /// Reads the cache of a little-endian machine; none if the bytes are not one. Entries that
+    /// point outside it, or whose processors are unknown, are left out.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let cache = bytes.get(start(bytes)?..)?;
         let count = number(cache, MAGIC.len())?;
