@@ -1,4 +1,4 @@
-//! What `cudock lock` reports.
+//! The report of `cudock lock`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -56,7 +56,7 @@ impl Options {
         }
     }
 
-    /// As the user and the system have configured it; the store is the user's cache.
+    /// Options as the user and the system have configured them; the store is the user's cache.
     pub fn from_environment(environment: &Environment) -> Result<Self, Error> {
         Ok(Self {
             mirrors: Mirrors::from_environment(environment)?,

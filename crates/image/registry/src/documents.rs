@@ -1,4 +1,4 @@
-//! Manifests and indexes in the store: their bytes as blobs, and what the registry called them beside.
+//! Manifests and indexes in the store: their bytes as blobs, and their media types in separate files.
 //!
 //! ```text
 //! media-types/sha256/<hex>  the media type of a document

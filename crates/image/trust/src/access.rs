@@ -67,7 +67,7 @@ impl TrustedImage {
         sign(self.image.descriptor(), statement, signer, &destination, write)
     }
 
-    /// What a key signed about the image.
+    /// Verifies the statements about the image that a key signed.
     pub fn verify(&self, key: &PublicKey) -> Result<ImageVerifyReport, TrustError> {
         let verified = verify(&self.image, &self.digest, key, None)?;
         Ok(ImageVerifyReport {

@@ -41,7 +41,7 @@ pub struct Access {
     pub offline: bool,
     /// When registries are asked; always without it, and daemons of this machine first.
     pub pull: Option<Pull>,
-    /// Is told about downloads.
+    /// Receives the progress of downloads.
     pub progress: Arc<dyn Progress>,
 }
 

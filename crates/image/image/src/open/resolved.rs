@@ -25,13 +25,13 @@ pub struct ResolvedImage(Arc<Inner>);
 
 struct Inner {
     source: ImageSource,
-    /// What is opened if the image is one for several platforms.
+    /// The platform to open if the image is one for several platforms.
     platform: Option<Platform>,
     origin: Origin,
     content: Content,
 }
 
-/// What was found.
+/// The content of a resolved image.
 pub(super) enum Content {
     /// A manifest or an index.
     Documents { store: Box<dyn BlobSource>, listed: Listed },
@@ -132,8 +132,9 @@ impl ResolvedImage {
         Ok(Bundle::of_graph(graph))
     }
 
-    /// What refers to the image or to another document of it, of one type or of all. What cannot be read is reported and skipped:
-    /// anybody who may push to a repository can attach something broken to an image in it.
+    /// The referrers of the image or of another document in it, of one type or of all. Unreadable
+    /// ones are reported and skipped: everyone with the right to push to a repository can attach
+    /// something broken to an image in it.
     pub fn referrers(&self, subject: &Digest, artifact_type: Option<&str>) -> Result<Referrers, ImageError> {
         match &self.0.content {
             Content::Documents { store, listed } => {

@@ -39,7 +39,7 @@ pub fn local_path(text: &str) -> Result<Option<&Path>, ImageError> {
     if !path.exists() {
         return Ok(None);
     }
-    // Whoever types a digest relies on it, and it is not compared with anything here.
+    // A user who gives a digest relies on it, and it is not compared with anything here.
     if text.contains("@sha256:") || text.contains("@sha512:") {
         return Err(ImageError::FileWithDigest { path: path.to_owned() });
     }
@@ -52,7 +52,8 @@ fn is_path(text: &str) -> bool {
 }
 
 impl ImageSource {
-    /// What is meant by a name where only images are: a transport and a path, a path that begins with `.` or `/`, or a name in a registry.
+    /// Parses a name where only images are accepted: a transport and a path, a path that begins
+    /// with `.` or `/`, or a name in a registry.
     pub fn parse(name: &str) -> Result<Self, ImageError> {
         if let Some(source) = Self::with_transport(name) {
             return source;

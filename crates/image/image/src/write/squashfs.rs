@@ -31,7 +31,7 @@ struct StoredFile {
     range: Range<usize>,
 }
 
-/// What a tree does not know of its other nodes.
+/// Properties of special nodes, which the tree does not keep.
 struct OtherNode {
     header: NodeHeader,
     type_flag: u8,

@@ -162,7 +162,7 @@ impl ScriptReader<'_, '_> {
         }
     }
 
-    /// What a build file lists, unless a command before may have changed the file.
+    /// The architectures listed in a build file; unknown if an earlier command may have changed the file.
     fn of_file(&self, listed: Targets) -> Targets {
         match &self.fs.changed_by {
             Some(command) => {

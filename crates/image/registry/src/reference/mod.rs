@@ -54,7 +54,7 @@ impl Reference {
         Self { tag: None, digest: Some(digest), ..self.clone() }
     }
 
-    /// What stands at the end of a manifest's URL.
+    /// The last part of a manifest's URL.
     pub(crate) fn manifest_name(&self) -> String {
         self.digest.as_ref().map_or_else(|| self.tag_or_latest().to_owned(), ToString::to_string)
     }
