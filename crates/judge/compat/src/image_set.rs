@@ -17,7 +17,7 @@ pub type OnRead<'a> = &'a dyn Fn(&Image);
 
 /// The images of one subject that were opened so far.
 pub struct ImageSet<'a> {
-    /// What the user calls it.
+    /// The subject as the user named it.
     subject: &'a str,
     /// Variables that a container of it is started with.
     environment: &'a BTreeMap<String, String>,

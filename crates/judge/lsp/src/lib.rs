@@ -34,7 +34,7 @@ impl Report for LspError {
     }
 }
 
-/// What a client may set when it starts the server.
+/// Options that a client may set when it starts the server.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ClientOptions {

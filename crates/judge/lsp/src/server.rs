@@ -33,7 +33,7 @@ pub(crate) struct LanguageServer<'a> {
     facts: &'a Facts,
     today: Date,
     flags: LintFlags,
-    /// By URI.
+    /// Open documents by URI.
     documents: HashMap<String, OpenDocument>,
     /// The last error that was shown, so that it is shown once.
     shown: String,

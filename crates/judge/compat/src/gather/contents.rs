@@ -11,7 +11,7 @@ use super::file_facts::{self, ElfFacts, FileFacts};
 
 /// A file system whose ELF files can be read.
 pub(crate) trait Contents: Files {
-    /// What an ELF file says, links followed.
+    /// Facts about an ELF file, links followed.
     fn elf(&self, path: &str) -> Option<Arc<ElfFacts>>;
     /// A file's size, links followed.
     fn size(&self, path: &str) -> Option<u64>;

@@ -220,7 +220,8 @@ fn compat(
     Libcuda::Usable(Driver { version: Some(compat), cuda, ptx_isa })
 }
 
-/// By the library's own note, NVIDIA's matrix, or the pairs the image of that CUDA accepts.
+/// Whether the pair is supported: by the library's own note, NVIDIA's matrix, or the pairs that the
+/// image of that CUDA accepts.
 fn pair_is_supported(
     case: &Case<'_>,
     cuda: Option<CudaVersion>,

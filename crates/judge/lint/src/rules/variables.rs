@@ -228,7 +228,7 @@ fn redundant_nvidia_variable(context: &LintContext<'_>, report: &mut Report<'_, 
     }
 }
 
-/// What in a file needs a capability of the driver besides compute and utility.
+/// The first evidence in a file for a capability of the driver besides compute and utility.
 fn evidence<'a>(context: &LintContext<'a>, capability: &str) -> Option<(&'a str, Span)> {
     let is_video = capability == "video";
     for (_, command) in context.needed_commands() {

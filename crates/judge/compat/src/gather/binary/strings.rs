@@ -9,7 +9,7 @@ const MAX_NAMES: usize = 64;
 /// Larger sections are not searched for names.
 const MAX_SECTION: usize = 64 << 20;
 
-/// What the strings of an ELF file say about its use of CUDA.
+/// An ELF file's use of CUDA, as seen from its strings.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an observation of its own")]
 pub(crate) struct BinaryStrings {

@@ -21,7 +21,7 @@ use crate::evidence::{Artifact, ArtifactKind, Code, Effect, Evidence, Missing, R
 use crate::gather::python::{conflicts, package_names};
 use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
-/// What a file says about GPUs, with the tables' help.
+/// The evidence in a declared file, with facts from the tables.
 pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch: &str) -> Evidence {
     let mut evidence = Evidence {
         subject: name.to_owned(),
@@ -285,7 +285,7 @@ fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missi
             Missing::new(soname.clone(), needed_by.clone(), effect)
         })
         .collect();
-    // What nobody brings decides.
+    // Libraries that no package contains come first, because they decide.
     missing.sort_by_key(|missing| missing.effect == Effect::LoadedByProgram);
     missing
 }

@@ -123,7 +123,7 @@ fn pinned(
     })
 }
 
-/// As pip prints it.
+/// The error in pip's words.
 fn cannot_install(first: &str, second: &str) -> String {
     format!(
         "ERROR: Cannot install {first} and {second} because these package versions have conflicting dependencies."

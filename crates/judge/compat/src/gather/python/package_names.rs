@@ -1,4 +1,4 @@
-//! What packages mean for a GPU, by their names: which use one, which do not, and of which nothing is known.
+//! Classifies packages by their names: whether they use a GPU, do not, or are unknown.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub(crate) const FRAMEWORKS: [&str; 9] = [
 /// So many names of unknown packages are listed.
 const MOST_NAMES: usize = 8;
 
-/// The packages a file asks for, with those that they pin: vllm 0.9.2 brings torch 2.7.0.
+/// The packages a file requests, with those that they pin: vllm 0.9.2 requires torch 2.7.0.
 pub(crate) fn with_pinned(facts: &Facts, mut declared: Declared) -> Declared {
     let table = facts.packages();
     let asked = declared.packages.clone();
@@ -136,7 +136,7 @@ pub(crate) fn add(
     }
 }
 
-/// Whether a package brings a compiler beside that of the base image.
+/// Whether a package contains a compiler in addition to that of the base image.
 fn brings_compiler(declared: &Declared) -> bool {
     let brings = |name: &str| {
         let compiles = |word: &str| word.contains("nvrtc") || word.contains("nvcc");

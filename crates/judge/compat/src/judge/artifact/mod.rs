@@ -86,7 +86,7 @@ impl ArtifactCase<'_, '_> {
         self.barred()?;
         self.libraries()?;
         let driver = self.driver(libcuda)?;
-        // The runtime compares versions before it asks for a card.
+        // The runtime compares versions before it looks for a GPU.
         self.runtime(&driver)?;
         if let Some(stop) = stop {
             return Err(stop.clone());
