@@ -313,7 +313,7 @@ impl Lane for Runner {
         _limit: Duration,
         _is_wanted: &dyn Fn() -> bool,
     ) -> Result<Vec<OutputView<'_>>, EngineError> {
-        // Nobody cancels these.
+        // These runs are never canceled.
         self.run_batch(1)?;
         self.memory.output_views()
     }

@@ -25,8 +25,8 @@ const MAX_REST: usize = 2 << 20;
 /// Receives lines of a stream: `stdout` or `stderr`.
 pub type OutputSink = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
 
-/// The thread that reads what an engine and the processes it started print. It ends when they have closed their ends, and
-/// when this is dropped, whoever has them then.
+/// The thread that reads the output of an engine and of the processes it started. It ends when all
+/// of them have closed their ends, or when this is dropped.
 pub(crate) struct OutputReader {
     /// Closed when this is dropped, which the thread sees.
     _open: PipeWriter,

@@ -99,7 +99,7 @@ impl EngineProcess {
         lock(&self.state).exit_reason.clone()
     }
 
-    /// Asks it to cancel a batch. A process that is exiting need not receive it.
+    /// Requests the cancellation of a batch. A process that is exiting need not receive it.
     pub(crate) fn cancel(&self, request: &CancelRequest) {
         let _ = send_message(&mut lock(&self.control), request);
     }

@@ -164,7 +164,7 @@ impl TokenInput {
     }
 }
 
-/// What each input of the model takes.
+/// The role of each input of the model.
 fn inputs(options: &TextOptions, signature: &Signature) -> Result<Vec<TokenInput>, OptionError> {
     let roles = [
         (TokenRole::Ids, "serve.text.ids", options.ids.as_deref(), "input_ids"),

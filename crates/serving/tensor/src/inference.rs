@@ -17,7 +17,7 @@ pub struct InferenceRequest {
     pub rows: usize,
     /// Whether the client sent one row without the row dimension, and expects the same of the response.
     pub single: bool,
-    /// What the client expects the response to look like, in JSON.
+    /// The JSON form of the response that the client expects.
     pub form: ResponseForm,
     /// The requested outputs; all, in signature order, if empty.
     pub outputs: Vec<RequestedOutput>,

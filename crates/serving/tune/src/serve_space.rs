@@ -41,7 +41,7 @@ pub(crate) enum SettingValue {
     Name(&'static str),
 }
 
-/// As TOML.
+/// Formats the value as TOML.
 impl fmt::Display for SettingValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,7 +102,7 @@ pub(crate) struct ServeSpace {
     on_gpu: bool,
 }
 
-/// What decides which settings are searched.
+/// The properties of a model that decide which settings are searched.
 #[derive(Clone, Debug)]
 pub(crate) struct TunedModel {
     pub(crate) is_python: bool,
@@ -293,7 +293,7 @@ pub(crate) enum TuneSpaceError {
 
 /// Which combinations are worth trying.
 struct Rules {
-    /// For each axis its key and the counts that are its values.
+    /// The key of each axis, with the counts that are its values.
     axes: Vec<(&'static str, Vec<usize>)>,
     /// Most threads of all lanes on a CPU.
     max_threads: usize,

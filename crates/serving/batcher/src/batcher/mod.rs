@@ -145,8 +145,8 @@ impl Batcher {
         self.reads_drained = true;
     }
 
-    /// What a free lane does next. Call it again after a request was admitted, a batch finished or the reads were
-    /// drained.
+    /// The next action of a free lane. Call it again after a request was admitted, a batch finished
+    /// or the reads were drained.
     pub fn next_action(&mut self, now: Time) -> LaneAction {
         let now = self.tick(now);
         self.expire(now);

@@ -1,4 +1,4 @@
-//! What is known of an upstream's answers: whether they can be split.
+//! Records whether an upstream's responses can be split.
 //!
 //! Requests of one form have everything in common but rows and headers. If an answer has a list or an object that is
 //! neither named nor known, requests of its form go one by one until the upstream comes back from an outage or the
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Most reasons that are reported.
 const MAX_REPORTS: usize = 64;
 
-/// What is known of the answers to each form of requests.
+/// Whether the responses to each form of requests can be split.
 #[derive(Default)]
 pub(crate) struct AnswerForms {
     known: Mutex<KnownForms>,
@@ -47,7 +47,7 @@ enum Form {
     Alone(Option<Instant>),
 }
 
-/// What to do with the requests of an answer that cannot be split.
+/// How to proceed with the requests of a response that cannot be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SplitFailure {
     /// Send each by itself.

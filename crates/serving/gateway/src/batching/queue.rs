@@ -60,7 +60,7 @@ pub(crate) struct QueuedBatch {
     pub(crate) requests: Vec<QueuedRequest>,
 }
 
-/// What to do next.
+/// The next action of the queue.
 pub(crate) enum QueueAction {
     Run(QueuedBatch),
     /// Look again at this time; the caller arms a timer.

@@ -15,12 +15,13 @@ const DEPTH: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// What two values must have in common to be rows of one tensor, as seen at the first element of each list.
+/// The properties that two values must share to be rows of one tensor, as seen at the first element
+/// of each list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ValueShape {
     /// Levels of lists.
     pub(crate) rank: usize,
-    /// Combines the lengths of these lists and the kind of what is in them.
+    /// Combines the lengths of these lists and the kind of their elements.
     digest: u64,
 }
 

@@ -1,8 +1,9 @@
 //! Connections to upstreams, and the idle ones that are used again.
 //!
-//! A connection is used again only if its last request was sent completely when the answer began, the answer was read
-//! completely, and it was not an error that may have come before the body was read. Otherwise the next request might wait
-//! behind an upload that nobody reads, so the connection is closed.
+//! A connection is used again only if its last request was sent completely when the response began,
+//! the response was read completely, and it was not an error that may have come before the body was
+//! read. Otherwise the next request might wait behind an upload that is never read, so the
+//! connection is closed.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

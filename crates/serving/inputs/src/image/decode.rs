@@ -23,7 +23,7 @@ const PNG_METADATA: usize = 4 << 20;
 /// Upper bound of the bytes per pixel that the WebP decoder allocates: colors, planes, and alpha with its predictors.
 const WEBP_BYTES: u64 = 14;
 
-/// What the header of a file says.
+/// The properties in the header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     format: Format,

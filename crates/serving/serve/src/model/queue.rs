@@ -104,7 +104,7 @@ pub(crate) struct RunnableBatch {
     pub(crate) row_limit: Option<usize>,
 }
 
-/// What became of a request without a response.
+/// The outcome of a request without a response.
 #[derive(Clone)]
 pub(crate) enum Unanswered {
     /// It did not run, because the model was replaced or the server is shutting down. These are its inputs.

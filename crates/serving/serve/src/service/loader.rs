@@ -1,4 +1,5 @@
-//! What requests share with the thread that loads models: who waits for which model, and what became of it.
+//! State shared by requests and the thread that loads models: which requests wait for which model,
+//! and the results of loads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

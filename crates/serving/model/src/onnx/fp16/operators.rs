@@ -8,7 +8,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compute {
     Half,
-    /// In the precision of its inputs: it moves or compares numbers.
+    /// The precision of its inputs: it moves or compares numbers.
     Follow,
     Full,
 }

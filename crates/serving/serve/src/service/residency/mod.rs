@@ -1,10 +1,11 @@
 //! Decides which models are loaded: which one is next, and which ones are unloaded to make room for it.
 //!
-//! A plain state machine without engines and without a clock: callers report what happened, tell how each model is used,
-//! and carry out one step after the other. Three rules keep models that need the same memory from starving each other:
-//! models that requests wait for are loaded in the order of their oldest request; a model is not unloaded before it has
-//! answered the requests that it was loaded for; and a model that is never idle makes room once it has been loaded for
-//! as long as its load took, so that at most half of the time is spent on loading.
+//! A plain state machine without engines and without a clock: callers report what happened and how
+//! each model is used, and carry out one step after the other. Three rules keep models that need
+//! the same memory from starving each other: models that requests wait for are loaded in the order
+//! of their oldest request; a model is not unloaded before it has answered the requests that it was
+//! loaded for; and a model that is never idle makes room once it has been loaded for as long as its
+//! load took, so that at most half of the time is spent on loading.
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +43,7 @@ pub(crate) struct Policy {
 /// Memory of a model on each of its devices, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// Before its first load.
+    /// The estimate before its first load.
     Estimated {
         least: u64,
         likely: u64,
@@ -97,7 +98,7 @@ pub(crate) struct Usage {
     pub(crate) is_stalled: bool,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step<K> {
     Load(K),
@@ -129,7 +130,7 @@ pub(crate) enum Refusal {
     },
     TooLarge {
         needed: u64,
-        /// What models that stay loaded leave of the budget.
+        /// The part of the budget that is not used by models that stay loaded.
         available: u64,
         budget: u64,
     },
@@ -137,7 +138,7 @@ pub(crate) enum Refusal {
     Unloaded,
 }
 
-/// What is known about a model, for reports.
+/// The state of a model, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResidencyReport {
     pub(crate) is_loaded: bool,

@@ -1,10 +1,11 @@
 //! Which requests come from web pages of other origins, and what those may do.
 //!
-//! A browser sends the requests of any page to any server that its machine can reach, so a server on the loopback
-//! address is not private. Three headers tell such requests apart, because a page cannot choose them: `Origin` is where the
-//! page is from, `Sec-Fetch-Site` is how that relates to the server, and `Host` is the name by which the browser knows
-//! the server. The last one reveals DNS rebinding, by which a page gives the server's address to a name of its own and
-//! thereby becomes a page of the same origin.
+//! A browser sends the requests of any page to any server that its machine can reach, so a server
+//! on the loopback address is not private. Three headers identify such requests, because a page
+//! cannot choose them: `Origin` is where the page is from, `Sec-Fetch-Site` is how that relates to
+//! the server, and `Host` is the name by which the browser knows the server. The last one reveals
+//! DNS rebinding, by which a page gives the server's address to a name of its own and thereby
+//! becomes a page of the same origin.
 //!
 //! Browsers send `Origin` with every request that is not GET or HEAD, and `Sec-Fetch-Site` with all requests over HTTPS or to
 //! their own machine. Other clients send neither, and may do everything.
@@ -16,7 +17,7 @@ use crate::request::rejection::HttpRejection;
 
 static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What a request does besides getting its response.
+/// The effect of a request besides its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing that others notice.
@@ -44,7 +45,7 @@ pub(crate) struct Listener<'a> {
     pub(crate) allowed: &'a [String],
 }
 
-/// What a browser would say about the page that sent a request.
+/// The headers by which a browser describes the page that sent a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PageHeaders<'a> {
     /// Where the request was sent to, if it says so.
