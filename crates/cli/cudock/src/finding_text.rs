@@ -8,7 +8,7 @@ use crate::output::{BLUE, BOLD, DIM, RED, YELLOW, line, styled, width, wrapped, 
 /// The longest label is `warning`.
 const LABEL: usize = 7;
 
-/// More evidence than this is behind `--format json`.
+/// Maximum number of pieces of evidence in the text; `--format json` has all.
 const SHOWN_EVIDENCE: usize = 3;
 
 /// A finding as it is printed.

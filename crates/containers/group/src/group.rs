@@ -16,9 +16,9 @@ pub struct Group {
     pub location: Option<String>,
     pub os: Os,
     pub restart_policy: RestartPolicy,
-    /// Those that run one after another before the others start.
+    /// Init containers, which run one after another before the others start.
     pub init_containers: Vec<Container>,
-    /// Those that run side by side.
+    /// Containers that run at the same time.
     pub containers: Vec<Container>,
     pub volumes: Vec<Volume>,
     pub address: Option<Address>,
@@ -91,7 +91,7 @@ pub struct Variable {
 pub enum VariableValue {
     Plain(String),
     Secure(Secret),
-    /// The name of a secret in a key vault, which cannot be asked for here.
+    /// The name of a secret in a key vault, which is not available here.
     Reference(String),
 }
 
@@ -214,7 +214,7 @@ pub struct Credential {
     pub password: Option<Secret>,
 }
 
-/// Who a container runs as and what it may do.
+/// The user and privileges of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Security {
     pub privileged: Option<bool>,

@@ -13,7 +13,7 @@ pub struct Resources {
     pub cpu_millis: u32,
     /// Bytes, at least 1. Azure's GB are taken for 2^30 bytes.
     pub memory_bytes: u64,
-    /// Those requested, or those of the limits.
+    /// The requested GPUs, or those of the limits.
     pub gpu: Option<RequestedGpu>,
 }
 

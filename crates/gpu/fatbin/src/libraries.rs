@@ -1,7 +1,7 @@
 //! Chooses the shared libraries that run: what programs and kept libraries link to, and what they open at run time.
-//!
-//! Only NVIDIA's libraries are candidates for leaving out: everything else is there because something asked for it. A library
-//! is found by its name, as the loader finds it; so two of the same name are both kept.
+//! Only NVIDIA's libraries are candidates for leaving out: everything else was requested
+//! explicitly. A library is found by its name, as the loader finds it; so two of the same name are
+//! both kept.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

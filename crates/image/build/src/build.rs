@@ -232,7 +232,7 @@ impl Assembler<'_> {
         let facts = self.request.facts;
         let asked = bundle_for(&capabilities);
         let checks = check::verdicts(&asked, &blobs, targets, facts, &scratch, self.options)?;
-        // The labels name the GPUs that it was found to run on, not those that were asked for.
+        // The labels name the GPUs that it was found to run on, not the requested ones.
         let runs_on: Vec<Capability> =
             capabilities.into_iter().filter(|capability| checks.runs_on(*capability)).collect();
         let mut bundle = bundle_for(&runs_on);

@@ -83,7 +83,7 @@ pub fn provenance_statement(digest: &Digest, lock: &LockFile, lock_digest: &Dige
     )
 }
 
-/// That GPUs computed correctly from inside an image. Only a run that verified it makes one.
+/// The proof that GPUs computed correctly from inside an image. Only a run that verified it creates one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     pub gpus: Vec<ProvenGpu>,

@@ -105,7 +105,7 @@ impl SubjectKind {
 pub struct DriverCopy {
     pub path: String,
     pub kind: CopyKind,
-    /// How the loader comes to it.
+    /// How the loader finds it.
     pub reach: Reach,
 }
 
@@ -130,7 +130,7 @@ pub struct CompatNote {
     pub branches: Vec<u16>,
 }
 
-/// How the loader comes to a library.
+/// How the loader finds a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// `LD_LIBRARY_PATH`: before everything else.
@@ -360,11 +360,12 @@ impl Missing {
 pub enum Effect {
     /// The loader stops, or the import fails.
     Fails,
-    /// The framework goes on with the CPU.
+    /// The framework falls back to the CPU.
     UsesCpu,
-    /// It lies in a wheel where the loader does not look: the program loads it first, or the framework uses the CPU.
+    /// It is in a wheel that the loader does not search: the program loads it first, or the
+    /// framework uses the CPU.
     LoadedByProgram,
-    /// It may be on the target: it was not looked for there.
+    /// It may be on the target, which was not searched.
     NotHere,
 }
 

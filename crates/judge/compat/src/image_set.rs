@@ -31,12 +31,12 @@ pub struct ImageSet<'a> {
 struct Opened {
     image: Image,
     config: Evidence,
-    /// All that is in it, once it was read.
+    /// The evidence in its layers, once they were read.
     whole: Option<Evidence>,
 }
 
 impl<'a> ImageSet<'a> {
-    /// Opens the image for the processor that was asked for, or for this machine's.
+    /// Opens the image for the requested processor, or for this machine's.
     pub fn open(
         source: &ImageSource,
         access: &Access,
@@ -119,7 +119,7 @@ impl<'a> ImageSet<'a> {
         }
     }
 
-    /// All that is in an image, which is fetched and read if it was not before.
+    /// The evidence in an image, which is fetched and read if it was not before.
     fn evidence(&mut self, index: usize, facts: &Facts) -> Result<Option<&Evidence>, GatherError> {
         let Some(opened) = self.images.get_mut(index) else { return Ok(None) };
         if opened.whole.is_none() {

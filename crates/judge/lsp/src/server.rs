@@ -64,7 +64,7 @@ impl<'a> LanguageServer<'a> {
         Ok(server)
     }
 
-    /// Answers until the client disconnects. Returns whether it asked for that.
+    /// Handles messages until the client disconnects. Returns whether it requested the shutdown.
     pub(crate) fn run(mut self) -> Result<bool, LspError> {
         for message in &self.connection.receiver {
             match message {

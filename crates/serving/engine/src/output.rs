@@ -19,7 +19,7 @@ const LINE: usize = 8 << 10;
 /// Lines of a stream that are kept within a period; the others are counted.
 const LINES: usize = 100;
 const PERIOD: Duration = Duration::from_secs(1);
-/// Most bytes that are still read when the engine is gone: more than pipes hold.
+/// Maximum number of bytes that are still read when the engine is gone: more than pipes hold.
 const MAX_REST: usize = 2 << 20;
 
 /// Receives lines of a stream: `stdout` or `stderr`.
@@ -183,7 +183,7 @@ mod tests {
         assert!(Command::new("kill").arg(sleeping.to_string()).status().unwrap().success());
     }
 
-    /// The lines of output that arrives in parts, each so many milliseconds after the start.
+    /// The lines of output that arrives in parts, each at its number of milliseconds after the start.
     fn lines(parts: &[(u64, &[u8])]) -> Vec<String> {
         let start = Instant::now();
         let mut found = Vec::new();

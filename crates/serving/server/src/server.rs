@@ -340,7 +340,8 @@ async fn accept<H: Handler>(
     }
 }
 
-/// Who can connect to a listener. One without an address is treated as the one with more rules.
+/// The clients that can connect to a listener; those of this machine, for which rules are stricter,
+/// if its address is unknown.
 fn reach_of(listener: &tokio::net::TcpListener) -> Reach {
     let address = listener.local_addr().map(|address| address.ip().to_canonical());
     if address.is_ok_and(|address| !address.is_loopback()) { Reach::Network } else { Reach::Loopback }

@@ -58,11 +58,11 @@ impl InferenceResponse {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// Most bytes of a body, after decompression.
+    /// Maximum number of bytes of a body, after decompression.
     pub body: usize,
-    /// Most dimensions of a tensor.
+    /// Maximum number of dimensions of a tensor.
     pub rank: usize,
-    /// Most elements of a tensor.
+    /// Maximum number of elements of a tensor.
     pub elements: usize,
 }
 

@@ -27,7 +27,7 @@ const PAD_ROWS: &str = "pad_rows";
 const GRAPHS: &str = "graphs";
 /// Lanes of a GPU engine that are tried; Python models gain from more, since filling a lane takes Python's lock.
 const GPU_LANES: [usize; 7] = [1, 2, 3, 4, 6, 8, 10];
-/// Most lanes and sessions of a CPU engine that are tried.
+/// Maximum number of lanes and sessions of a CPU engine that are tried.
 const MAX_CPU_LANES: usize = 16;
 const MAX_SESSIONS: usize = 4;
 
@@ -295,7 +295,7 @@ pub(crate) enum TuneSpaceError {
 struct Rules {
     /// The key of each axis, with the counts that are its values.
     axes: Vec<(&'static str, Vec<usize>)>,
-    /// Most threads of all lanes on a CPU.
+    /// Maximum number of threads of all lanes on a CPU.
     max_threads: usize,
     current: Config,
 }

@@ -17,7 +17,7 @@ pub(crate) struct Started {
     pub(crate) environment: Vec<(String, String)>,
     /// The variables set by the user, which a restart needs again.
     pub(crate) given: Vec<(String, String)>,
-    /// That of processes that join without `--user`, with the groups of the GPUs.
+    /// The user of processes that join without `--user`, with the groups of the GPUs.
     #[serde(flatten)]
     pub(crate) identity: Identity,
     /// The groups of the GPUs, which every user needs.

@@ -58,7 +58,7 @@ pub fn ports(
     Ok(given.to_vec())
 }
 
-/// More ports than this are not published together; an image can name any number.
+/// Maximum number of exposed ports that are published together; an image can name any number.
 const MAX_EXPOSED: usize = 256;
 
 /// Port mappings that publish exposed ports, such as 80/tcp or 8000-8010, on free ports of this machine.

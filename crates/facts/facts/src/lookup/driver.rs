@@ -11,7 +11,7 @@ pub enum Runs {
     All,
     /// All machine code, by minor-version compatibility; PTX of later toolkits is rejected (error 222).
     AllButPtxAfter(CudaVersion),
-    /// Those of toolkits up to the driver's own; the others need at least the second version.
+    /// Programs of toolkits up to the driver's own CUDA; all others need at least the second version.
     UpTo(CudaVersion, DriverVersion),
     /// None (error 35); this is the lowest driver that works.
     None(DriverVersion),

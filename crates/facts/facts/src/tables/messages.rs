@@ -29,7 +29,7 @@ pub struct Message {
     pub cause: String,
     pub fix: Vec<String>,
     pub cuda_code: Option<u16>,
-    /// A command that tells several causes apart.
+    /// A command that distinguishes several causes.
     pub probe: Option<String>,
     /// More general messages that are not worth reporting where this one is found.
     #[serde(default)]

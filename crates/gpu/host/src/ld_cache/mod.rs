@@ -22,7 +22,7 @@ const HWCAPS_SECTION: u32 = 1;
 /// This bit of an entry says that the low half of its number is the place of such a name.
 const NAMED_HWCAP: u64 = 1 << 62;
 
-/// No cache is larger: a whole distribution's is some hundred kilobytes.
+/// Maximum size of a cache; that of a whole distribution is some hundred kilobytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,9 +2,9 @@ use super::{
     Cache, CacheEntry, ENTRY, EXTENSION, HEADER, HWCAPS_SECTION, Hwcap, MAGIC, NAMED_HWCAP, OLD_MAGIC,
 };
 
-/// No name or path is longer.
+/// Maximum length of a name or path.
 const MAX_LENGTH: usize = 4096;
-/// Sections of an extension, and names in one, beyond these are not looked at.
+/// Maximum number of sections of an extension, and of names in one.
 const MAX_SECTIONS: usize = 64;
 const MAX_NAMES: usize = 1024;
 

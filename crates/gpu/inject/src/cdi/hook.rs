@@ -98,7 +98,7 @@ struct ConfigDevice {
 
 /// Runs a hook for the container whose state is read from `state`.
 ///
-/// At [`Stage::Runtime`] this process stays in the container's mount namespace, and must have one thread.
+/// This process stays in the container's mount namespace at [`Stage::Runtime`], and must have one thread.
 pub fn run(call: &HookCall, called_at: Stage, state: impl Read) -> Result<(), InjectError> {
     let state: State = document(state, MAX_STATE, "the container's state on standard input")?;
     let path = state.bundle.join("config.json");

@@ -108,7 +108,7 @@ impl ResolvedImage {
         }
     }
 
-    /// Opens the image for the platform that was asked for, else for this machine's.
+    /// Opens the image for the requested platform, else for this machine's.
     pub fn open(&self) -> Result<Image, ImageError> {
         self.open_for(self.0.platform.as_ref())
     }

@@ -1,7 +1,7 @@
 //! Parses image arguments of the command line.
-//!
-//! A name without a transport that does not begin with `.` or `/` is a registry's, whatever files there are: a repository that somebody
-//! clones may contain a file or directory of any name. Verbs that are about files take those first, through [`local_path`].
+//! A name without a transport that does not begin with `.` or `/` is a registry's, even if a file
+//! has this name: a cloned repository may contain a file or directory of any name. Verbs that are
+//! about files take those first, through [`local_path`].
 
 use std::fmt;
 use std::fs::File;
@@ -76,7 +76,7 @@ impl ImageSource {
         !self.is_remote()
     }
 
-    /// Whether a registry or a daemon has to be asked for it.
+    /// Whether it is in a registry or a daemon.
     pub fn is_remote(&self) -> bool {
         matches!(self, ImageSource::Registry(_) | ImageSource::Daemon { .. })
     }

@@ -172,7 +172,7 @@ impl ScriptReader<'_, '_> {
         }
     }
 
-    /// Whether cmake was run before. Many commands ask that, so each looks only at what is new.
+    /// Whether cmake was run before. Many commands call this, so each call checks only the new entries.
     fn is_configured(&mut self) -> bool {
         let Declared { compiled, notes, .. } = &*self.declared;
         let Searched { compiled: old_compiled, notes: old_notes, is_found } = &mut self.fs.cmake;

@@ -93,7 +93,7 @@ impl Credentials {
         Self { fixed: Some(fixed), ..Self::default() }
     }
 
-    /// How long a credential helper may take, 30 seconds by default. Some ask the user.
+    /// How long a credential helper may take, 30 seconds by default. Some prompt the user.
     #[must_use]
     pub fn with_helper_timeout(mut self, timeout: Duration) -> Self {
         self.helpers.timeout = timeout;

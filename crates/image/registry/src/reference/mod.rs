@@ -126,7 +126,7 @@ fn is_host_like(part: &str) -> bool {
     part == "localhost" || part.contains(['.', ':']) || part.bytes().any(|b| b.is_ascii_uppercase())
 }
 
-/// Also used for the hosts that a registries.conf names.
+/// Checks a registry's host and port; also used for the hosts in a registries.conf.
 pub(crate) fn check_registry(registry: &str) -> Result<(), &'static str> {
     let (host, port) = if let Some(rest) = registry.strip_prefix('[') {
         let (address, after) = rest.split_once(']').ok_or("an IPv6 address ends with `]`")?;

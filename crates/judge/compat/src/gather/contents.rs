@@ -59,7 +59,7 @@ impl Contents for TreeFiles<'_> {
     }
 }
 
-/// This machine's file system, read where it is asked for.
+/// This machine's file system, read on demand.
 pub(crate) struct Disk {
     root: Root,
     read: Mutex<HashMap<String, Option<Arc<ElfFacts>>>>,

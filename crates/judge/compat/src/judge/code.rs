@@ -109,8 +109,9 @@ pub(super) fn loads(pattern: &Pattern, card: Card, toolkit: Option<CudaVersion>)
 /// 18 of 171.
 const MINOR_SHARE: u64 = 20;
 
-/// Libraries whose machine code runs represent the package if they have a quarter of what loads; otherwise most of it
-/// is compiled first. vLLM 0.9.2 on a B200 has 51 of 127 so; tensorflow 2.21.0 on an H100 has 81 of 1,479.
+/// Libraries whose machine code runs represent the package if they have a quarter of what loads;
+/// otherwise most of it is compiled first. vLLM 0.9.2 on a B200 has 51 of 127 so; tensorflow 2.21.0
+/// on an H100 has 81 of 1,479.
 const MACHINE_CODE_SHARE: u64 = 4;
 
 /// The verdict on a package's libraries, and the library that decides. Packages contain libraries

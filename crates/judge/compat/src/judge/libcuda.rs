@@ -94,7 +94,7 @@ fn empty(case: &mut Case<'_>, evidence: Vec<FindingEvidence>) -> Libcuda {
     Libcuda::Absent(reason.to_owned())
 }
 
-/// A copy in the image that the loader comes to before the host's.
+/// A copy in the image that the loader finds before the host's.
 fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
     let evidence = seen(copy.path.clone(), "found before the host's driver library");
     match &copy.kind {

@@ -212,7 +212,7 @@ fn dead_channel(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-/// The version that is asked for, exactly or at its start: 2.6 of `=2.6` and `2.6.*`.
+/// The requested version, or the beginning of it: 2.6 of `=2.6` and `2.6.*`.
 fn asked(package: &DeclaredPackage) -> Option<Version> {
     let start = |range: &String| {
         let bare = range.trim_start_matches('=');

@@ -256,7 +256,7 @@ fn is_certain(context: &LintContext<'_>, found: &Finding, span: Span) -> bool {
     let is_open = found.message.starts_with(EXTENSION);
     // What it does not know is a warning.
     let is_unknown = found.code == codes::LIBRARY_NOT_INSTALLED && found.severity != Severity::Error;
-    // The local version of somebody's own build says nothing about CUDA.
+    // The local version of a custom build does not determine its CUDA version.
     let is_own = |package: &DeclaredPackage| {
         package.tag.is_none() && package.exact.as_ref().is_some_and(Version::is_local)
     };

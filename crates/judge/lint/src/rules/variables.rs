@@ -315,7 +315,7 @@ fn all_driver_capabilities(context: &LintContext<'_>, report: &mut Report<'_, '_
         .flat_map(|(_, command)| installed(command))
         .any(|(_, name)| is_graphics(name) || name.contains("opencv"));
     let evident = ["video", "graphics"].iter().any(|capability| evidence(context, capability).is_some());
-    // What somebody else's image contains is unknown.
+    // The contents of other base images are unknown.
     if has_graphics || evident || context.image_base().is_none() {
         return;
     }

@@ -14,11 +14,11 @@ use cudock_base::lock;
 
 use crate::batching::answer::SplitError;
 
-/// Most forms that are remembered; the oldest is forgotten.
+/// Maximum number of forms that are remembered; the oldest is forgotten.
 const MAX_FORMS: usize = 1024;
 /// How long requests go one by one after an answer without rows.
 const PAUSE: Duration = Duration::from_secs(60);
-/// Most reasons that are reported.
+/// Maximum number of reasons that are reported.
 const MAX_REPORTS: usize = 64;
 
 /// Whether the responses to each form of requests can be split.
@@ -86,7 +86,7 @@ impl AnswerForms {
         }
     }
 
-    /// Records that an answer to so many requests could not be split.
+    /// Records that a response to this number of requests could not be split.
     pub(crate) fn on_unsplit(&self, form: u64, error: &SplitError, requests: usize) -> SplitFailure {
         let mut known = lock(&self.known);
         let has_split = known.forms.get(&form) == Some(&Form::Split);

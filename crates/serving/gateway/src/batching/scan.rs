@@ -60,7 +60,7 @@ impl<'text> Scanner<'text> {
         Self { text, at: 0 }
     }
 
-    /// Nothing but spaces may be left.
+    /// Fails if anything but spaces is left.
     pub(crate) fn end(&mut self) -> Result<(), Malformed> {
         if self.peek().is_none() { Ok(()) } else { Err(Malformed) }
     }

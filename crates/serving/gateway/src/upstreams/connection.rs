@@ -25,7 +25,7 @@ use crate::requests::body::OutgoingBody;
 /// Age at which an idle connection is not used again. Servers close idle connections, gunicorn after two seconds, and
 /// a request that is sent at that moment may or may not have been processed.
 const MAX_IDLE: Duration = Duration::from_millis(1500);
-/// Most idle connections to one upstream of a thread.
+/// Maximum number of idle connections to one upstream of a thread.
 const MAX_IDLE_CONNECTIONS: usize = 64;
 /// Longest time in which the task of an idle connection notices that it is idle.
 const READY_TIMEOUT: Duration = Duration::from_millis(100);

@@ -10,8 +10,8 @@ use crate::InputError;
 
 /// Largest block of pixels that is coded as a unit: images are padded to multiples of it.
 const LARGEST_UNIT: u32 = 32;
-/// Most segments before the first scan; photos have a few hundred at most. The decoder's time for some kinds of metadata
-/// grows with the square of their number.
+/// Maximum number of segments before the first scan; photos have a few hundred at most. The
+/// decoder's time for some kinds of metadata grows with the square of their number.
 const MAX_SEGMENTS: usize = 2048;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

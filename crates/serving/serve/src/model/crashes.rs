@@ -21,7 +21,7 @@ use crate::reply::{ReplyBatch, ReplySender};
 const WARY_TIME: Duration = Duration::from_secs(60);
 /// Time for which a request that crashes engines is rejected.
 const BAN_TIME: Duration = Duration::from_secs(600);
-/// Most requests that are remembered.
+/// Maximum number of requests that are remembered.
 const MAX_SUSPECTS: usize = 1024;
 /// Shortest time between two crashes after which the errors of the requests at fault are sent.
 const CRASH_INTERVAL: Duration = Duration::from_secs(1);

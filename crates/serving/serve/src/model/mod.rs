@@ -180,7 +180,7 @@ impl Model {
         &self.file.version
     }
 
-    /// Most rows of a batch; 0 if requests do not share batches.
+    /// Maximum number of rows of a batch; 0 if requests do not share batches.
     pub(crate) fn max_rows(&self) -> usize {
         if self.signature.batched { self.settings.batcher.max_rows } else { 0 }
     }

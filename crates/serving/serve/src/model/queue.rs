@@ -100,7 +100,7 @@ pub(crate) struct RunnableBatch {
     /// Estimated time, if the batcher has seen such batches.
     pub(crate) expected: Option<Duration>,
     pub(crate) bucket: u64,
-    /// Most rows of its bucket that fit into the device's memory, if that is known.
+    /// Maximum number of rows of its bucket that fit into the device's memory, if that is known.
     pub(crate) row_limit: Option<usize>,
 }
 

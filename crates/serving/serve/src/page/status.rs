@@ -67,7 +67,7 @@ pub(crate) struct ModelStatus {
     pub(crate) inputs: Vec<TensorSpec>,
     #[serde(serialize_with = "specs")]
     pub(crate) outputs: Vec<TensorSpec>,
-    /// Most rows of a batch.
+    /// Maximum number of rows of a batch.
     pub(crate) max_batch: usize,
     /// Rows that fit into the device's memory, if a batch did not.
     pub(crate) batch_limit: Option<usize>,

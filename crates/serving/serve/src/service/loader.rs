@@ -14,7 +14,8 @@ use super::residency::{Refusal, Residency};
 use crate::ServeError;
 use crate::model::ModelId;
 
-/// Most requests that wait for the first load of one model. Later loads are limited by the model's queue.
+/// Maximum number of requests that wait for the first load of one model. Later loads are limited by
+/// the model's queue.
 const MAX_FIRST_REQUESTS: usize = 4096;
 
 /// Delay of a retry if that many requests wait.

@@ -167,7 +167,7 @@ impl FramingScanner {
     }
 }
 
-/// Removes up to so many bytes, and returns how many are missing.
+/// Removes up to `wanted` bytes, and returns how many are missing.
 fn take(bytes: &mut &[u8], wanted: u64) -> u64 {
     let taken = usize::try_from(wanted).map_or(bytes.len(), |wanted| wanted.min(bytes.len()));
     *bytes = bytes.part(taken..);

@@ -29,7 +29,7 @@ pub(in crate::group) struct ProbeContext {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::group) enum ProbeEvent {
-    /// Nothing to do before this time.
+    /// Call again at this time.
     Wait(Moment),
     /// The container must be killed, for this reason.
     Unhealthy(String),

@@ -6,7 +6,7 @@ use memchr::memmem;
 
 /// The limit of library names from one program.
 const MAX_NAMES: usize = 64;
-/// Larger sections are not searched for names.
+/// Maximum size of a section that is searched for names.
 const MAX_SECTION: usize = 64 << 20;
 
 /// An ELF file's use of CUDA, as seen from its strings.

@@ -26,7 +26,7 @@ pub(crate) const FRAMEWORKS: [&str; 9] = [
     "jaxlib",
 ];
 
-/// So many names of unknown packages are listed.
+/// Maximum number of unknown packages that are listed.
 const MOST_NAMES: usize = 8;
 
 /// The packages a file requests, with those that they pin: vllm 0.9.2 requires torch 2.7.0.
@@ -187,7 +187,7 @@ fn installed(package: &DeclaredPackage) -> String {
     )
 }
 
-/// A package that uses a GPU, and where it is asked for.
+/// A package that uses a GPU, and where it is declared.
 struct PackageContext<'a> {
     file: &'a str,
     package: &'a DeclaredPackage,

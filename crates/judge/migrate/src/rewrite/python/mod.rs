@@ -131,7 +131,7 @@ pub(super) fn is_named(qualified: &str, name: &str) -> bool {
 pub(super) struct Program<'t> {
     /// The last value of each variable and attribute.
     variables: HashMap<&'t str, Value<'t>>,
-    /// Calls of the functions that were asked for.
+    /// Calls of the functions given to [`Program::read`].
     pub(super) calls: Vec<Value<'t>>,
 }
 

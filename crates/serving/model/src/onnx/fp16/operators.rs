@@ -20,7 +20,7 @@ pub(super) enum ResultType {
     Integer,
     /// Always fp32.
     Float,
-    /// That of the attribute `dtype`, else that of the first input, else fp32.
+    /// The type in the attribute `dtype`, else that of the first input, else fp32.
     Named,
     Unknown,
 }

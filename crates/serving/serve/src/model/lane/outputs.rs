@@ -130,7 +130,7 @@ mod tests {
 
     const KIB: usize = 1 << 10;
 
-    /// Requests with so many rows.
+    /// Requests with these numbers of rows.
     fn requests(rows: &[usize]) -> Vec<PendingRequest> {
         let request = |&rows| PendingRequest {
             inputs: Vec::new(),

@@ -105,7 +105,7 @@ pub(crate) enum Step<K> {
     Unload(K),
     /// Requests wait for a model that cannot be loaded now; see [`Residency::refusal`].
     Reject(K),
-    /// Nothing before this time, unless something changes.
+    /// Call again at this time, or earlier if something changes.
     Wait(Option<Instant>),
 }
 
@@ -115,7 +115,7 @@ pub(crate) enum Room<K> {
     Fits,
     /// Another model must be unloaded first.
     Unload(K),
-    /// All others are in use; ask again at this time.
+    /// All others are in use; call again at this time.
     Later(Instant),
     /// It does not fit, even if all others are unloaded.
     None,
@@ -274,7 +274,7 @@ impl<K: Ord + Clone> Residency<K> {
         (!record.policy.on_demand).then_some(Refusal::Unloaded)
     }
 
-    /// Decides what to do next. The step must be carried out and reported before the next one is asked for.
+    /// Decides the next step. It must be carried out and reported before the next call.
     pub(crate) fn next_step(&self, now: Instant, usage: &dyn Fn(&K) -> Usage) -> Step<K> {
         let mut wake_ups = Vec::new();
         match self.relieve(now, usage) {

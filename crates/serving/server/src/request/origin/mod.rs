@@ -20,7 +20,7 @@ static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The effect of a request besides its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing that others notice.
+    /// No effect on others.
     None,
     /// It may start what it needs, such as a model that is loaded on demand.
     Starts,
@@ -28,10 +28,10 @@ pub enum Effect {
     Changes,
 }
 
-/// Who can connect to a listener.
+/// The clients that can connect to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Programs of this machine, and what they forward.
+    /// Programs of this machine, and clients whose connections they forward.
     Loopback,
     Network,
 }
@@ -54,7 +54,7 @@ pub(crate) struct PageHeaders<'a> {
     pub(crate) site: Option<&'a str>,
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// A page of this server, or no page.
@@ -76,7 +76,7 @@ impl<'a> PageHeaders<'a> {
         Self { host, origin: only(headers, &header::ORIGIN), site: only(headers, &SEC_FETCH_SITE) }
     }
 
-    /// Who sent the request, whose host was checked by [`Listener::check_host`].
+    /// The sender of the request, whose host was checked by [`Listener::check_host`].
     pub(crate) fn sender(&self, listener: Listener<'_>) -> Sender {
         if self.origin.is_none() && self.site.is_none() {
             return Sender::Own;
@@ -148,7 +148,8 @@ impl Sender {
     pub(crate) fn may(self, effect: Effect, reach: Reach) -> bool {
         match effect {
             Effect::None => true,
-            // From a network, anybody can send what starts a model; browsers there are behind proxies that change hosts.
+            // From a network, every client can send a request that starts a model; browsers there
+            // are behind proxies that change hosts.
             Effect::Starts => self != Self::Foreign || reach == Reach::Network,
             Effect::Changes => self == Self::Own,
         }
