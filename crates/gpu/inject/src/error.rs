@@ -5,7 +5,7 @@ use cudock_base::{ErrorKind, Report, did_you_mean};
 
 use crate::request::Capability;
 
-/// Why the GPU cannot be put into a container.
+/// Why the GPU cannot be injected into a container.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     #[error("no NVIDIA driver found below {}: libcuda.so and libnvidia-ml.so not found", root.display())]

@@ -46,7 +46,7 @@ pub fn find(store: &BlobStore, reference: &Reference) -> Option<KeptTag> {
     KeptTag::read(&path_of(store, reference)).filter(|kept| tagged(&kept.reference) == tagged(reference))
 }
 
-/// Records what a tag stands for now.
+/// Records the current digest of a tag.
 pub(crate) fn write(store: &BlobStore, reference: &Reference, digest: &Digest) -> Result<(), FileError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let text = format!("{}\n{digest}\n{now}\n", tagged(reference));

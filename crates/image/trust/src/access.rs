@@ -12,8 +12,7 @@ use crate::image::{ImageVerifyReport, SignReport, sign, verify};
 use crate::statement::{PROOF, Proof, Statement, proof_statement, signature_statement};
 use crate::{ImageSigner, PublicKey, TrustError};
 
-/// An image that was found, to be signed or verified. What is signed or verified is this image, by its digest, and not what its name
-/// stands for by then.
+/// An image to sign or verify: by its digest, even if its name is reassigned meanwhile.
 pub struct TrustedImage {
     image: ResolvedImage,
     digest: Digest,

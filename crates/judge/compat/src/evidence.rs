@@ -61,7 +61,7 @@ pub struct BuildFailure {
     pub message: String,
 }
 
-/// Something that may use a GPU or bring a library, of which the contents are not known.
+/// Something with unknown contents that may use a GPU or contain a library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unread {
     /// The unread subject: "requirements/gpu.txt", "sglang 0.5.0".
@@ -218,7 +218,7 @@ impl Artifact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArtifactKind {
     Program,
-    /// A library that is looked at by itself.
+    /// A library that is checked by itself.
     Library,
     Framework,
     /// A Python extension or a plugin that is not a framework's own.

@@ -29,7 +29,7 @@ use crate::settings::ServerSettings;
 
 /// Backlog of connections that were not accepted yet.
 const BACKLOG: i32 = 4096;
-/// Interval at which changed files are looked for: keys, certificates, and those of the handler.
+/// Interval of checks for changed files: keys, certificates, and those of the handler.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// How long connections without a request stay open during shutdown, so that a request already on its way is still
 /// processed.

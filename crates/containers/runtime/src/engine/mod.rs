@@ -97,7 +97,7 @@ impl RunRequest {
 pub enum RunImage {
     /// The root of a file system, in place of an image.
     Rootfs(PathBuf),
-    /// An image that was found. This one is started, whatever its name stands for by then.
+    /// A resolved image. This one is started, even if its name is reassigned meanwhile.
     Found(ResolvedImage),
     /// The plan's name, which docker or podman looks up.
     Named,

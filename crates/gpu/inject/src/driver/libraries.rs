@@ -1,4 +1,4 @@
-//! The driver's libraries: its version, the directories they lie in, and all of them.
+//! The driver's libraries, their directories, and the driver's version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

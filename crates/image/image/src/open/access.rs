@@ -13,7 +13,7 @@ use crate::manifest::Platform;
 /// When an image is fetched from its registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pull {
-    /// The registry is asked what the name stands for now.
+    /// The registry resolves the name anew.
     Always,
     /// Only where the image is not on this machine.
     Missing,

@@ -18,8 +18,9 @@ use crate::write::{BlobData, Bundle, BundleBlob, WriteError};
 /// The largest part of a referrer that is read.
 const MAX_PART: u64 = 64 << 20;
 
-/// An image that was found where a user named it. Its documents are in memory or named by their digest, so it stays the same whatever
-/// becomes of the name; what is read through it is compared with these digests.
+/// An image that was found by the user's name for it. Its documents are in memory or named by their
+/// digest, so it stays the same even if the name is reassigned; all data read through it is
+/// compared with these digests.
 #[derive(Clone)]
 pub struct ResolvedImage(Arc<Inner>);
 

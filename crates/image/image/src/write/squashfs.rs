@@ -31,7 +31,7 @@ struct StoredFile {
     range: Range<usize>,
 }
 
-/// Properties of special nodes, which the tree does not keep.
+/// Header and type of a node other than a regular file, which the tree does not keep.
 struct OtherNode {
     header: NodeHeader,
     type_flag: u8,

@@ -1,4 +1,4 @@
-//! File systems whose files can be looked into: an image's, or the one this process lives in.
+//! File systems whose files can be read: an image's, or that of this process.
 
 use std::collections::HashMap;
 use std::path::Path;

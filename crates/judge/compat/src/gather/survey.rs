@@ -56,7 +56,7 @@ pub(crate) fn survey(tree: &Tree<FileFacts>, prefix: &str) -> Survey {
             }
             Some(FileFacts::Text(_)) | None => continue,
         };
-        // Whatever a tree is for, it is not cudock: that opens the driver to test it, and is no evidence of what the rest does.
+        // cudock itself opens the driver to test it, which is not evidence about the other files.
         if facts.is_own {
             continue;
         }

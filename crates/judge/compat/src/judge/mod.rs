@@ -264,7 +264,7 @@ fn combined(case: &mut Case<'_>, artifacts: &[ArtifactJudgement], stop: Option<S
     let judged: Vec<_> = of_artifacts.chain(of_ranges).zip(artifacts).collect();
     // Of those alike the first counts: frameworks come before what extends them.
     let chosen = judged.iter().rev().max_by_key(|((is_for_gpu, kind), artifact)| {
-        // What an extension does is a question of its own, where the framework's answer is known.
+        // The unknown verdict of an extension is ignored if the framework's is known.
         let is_open = *kind == ArtifactKind::Extension && artifact.verdict == Verdict::Unknown;
         (*is_for_gpu && !is_open, *is_for_gpu, artifact.verdict)
     });

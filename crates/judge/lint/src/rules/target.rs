@@ -22,7 +22,7 @@ use crate::context::{Installed, LintContext, Report, RunCommand};
 
 const ARCH_LIST: &str = "TORCH_CUDA_ARCH_LIST";
 
-/// How cudock-compat calls what is compiled for torch, by whatever command.
+/// The name of extensions compiled for torch in the findings of cudock-compat.
 const EXTENSION: &str = "extension built from";
 
 const BACKEND: &str = "UV_TORCH_BACKEND";

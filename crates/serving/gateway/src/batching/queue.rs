@@ -30,7 +30,7 @@ struct QueueState {
     /// Whether requests are accepted.
     is_open: bool,
     next_ticket: u64,
-    /// When the queue is looked at again in any case.
+    /// The time of the next check of the queue in any case.
     timer: Option<Time>,
     /// When a request was last rejected, and its retry delay; `None` once a batch has made room.
     rejection: Option<(Instant, Duration)>,

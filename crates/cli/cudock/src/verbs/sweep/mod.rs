@@ -112,7 +112,7 @@ fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Failu
         .map_err(|error| Failure::outside(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Prints the report. The answer is no if a sweep has ended without any result.
+/// Prints the report. Returns [`Outcome::No`] if the sweep has ended without any result.
 fn print(sweep: &Sweep, directory: &SweepDir, format: PlanFormat, is_verbose: bool) -> Outcome {
     let now = shown_at(sweep);
     let logs = directory.failure_logs(sweep);

@@ -22,7 +22,7 @@ pub(super) fn effective(declared: &Declared, base: Option<&Base>) -> Declared {
             continue;
         };
         if stands(earlier, package) {
-            // Extras bring further packages to what is there already.
+            // Extras add further packages to those already installed.
             for extra in &package.extras {
                 if !earlier.extras.contains(extra) {
                     earlier.extras.push(extra.clone());

@@ -92,7 +92,7 @@ impl ArtifactCase<'_, '_> {
             None => code::package(&libraries, card),
         };
         let worst = programs.chain(package).max_by_key(|(loads, _)| *loads);
-        // NVIDIA's libraries decide where they are what is looked at.
+        // NVIDIA's libraries decide if they are the subject themselves.
         let is_nvidias = of(Role::Vendor).any(|file| file.path == artifact.path);
         let worst = match worst {
             None if is_nvidias => code::package(&of(Role::Vendor).collect::<Vec<_>>(), card),

@@ -9,7 +9,7 @@ use cudock_dockerfile::{Command, StepKind, absolute};
 use super::{copies, source_stage};
 use crate::context::LintContext;
 
-/// The limit for the programs of one stage that are looked at.
+/// Maximum number of programs of one stage that are checked.
 const MAX_PROGRAMS: usize = 64;
 
 /// The limit for the files of a build that are read.
