@@ -1,7 +1,8 @@
 //! The command line: every verb with its arguments.
 //!
-//! Nothing is decided here. The command, `cudock`, turns arguments into the requests of libraries, which know nothing of
-//! the command line. Flags that override keys of `cudock.toml` are beside those keys, in `cudock-project`.
+//! Nothing is decided here. The command, `cudock`, turns arguments into the requests of libraries,
+//! which know nothing of the command line. Flags that override keys of `cudock.toml` are defined
+//! next to those keys, in `cudock-project`.
 
 mod containers;
 mod deploy;

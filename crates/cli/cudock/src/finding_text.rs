@@ -8,7 +8,7 @@ use crate::output::{BLUE, BOLD, DIM, RED, YELLOW, line, styled, width, wrapped, 
 /// The longest label is `warning`.
 const LABEL: usize = 7;
 
-/// More evidence than this is behind `--format json`.
+/// Maximum number of pieces of evidence in the text; `--format json` has all.
 const SHOWN_EVIDENCE: usize = 3;
 
 /// A finding as it is printed.
@@ -81,7 +81,8 @@ fn print_at(indent: usize, position: &str, finding: &FindingText<'_>) -> String 
     format!("{indent}  ")
 }
 
-/// Prints the message, wrapped beside its label, with the code at the right edge; returns the margin of what follows.
+/// Prints the message, wrapped next to its label, with the code at the right edge; returns the
+/// margin of the following lines.
 fn print_with_code_at_edge(indent: usize, finding: &FindingText<'_>) -> String {
     let (style, label) = finding.label;
     let margin = " ".repeat(indent + LABEL + 2);

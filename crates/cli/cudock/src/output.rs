@@ -19,18 +19,18 @@ use cudock_cli::env;
 /// How reports are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs: one object.
+    /// One JSON object, for programs.
     Json,
 }
 
 /// How findings are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FindingFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs: one object.
+    /// One JSON object, for programs.
     Json,
     Other(ServiceFormat),
 }
@@ -38,22 +38,22 @@ pub(crate) enum FindingFormat {
 /// How diagnoses are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DoctorFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs: one object.
+    /// One JSON object, for programs.
     Json,
-    /// For GitHub Actions: workflow annotations.
+    /// Workflow annotations, for GitHub Actions.
     Github,
 }
 
 /// How plans are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs: one object.
+    /// One JSON object, for programs.
     Json,
-    /// For spreadsheets: the placements.
+    /// The placements as CSV, for spreadsheets.
     Csv,
 }
 

@@ -16,9 +16,9 @@ pub enum ProjectError {
     )]
     Parse {
         path: PathBuf,
-        /// From 1.
+        /// The line, from 1.
         line: usize,
-        /// From 1, in characters.
+        /// The column in characters, from 1.
         column: usize,
         problem: String,
         /// The known name that is nearest to the unknown one.
@@ -66,7 +66,7 @@ impl ProjectError {
     }
 }
 
-/// Of "unknown field `a`, expected one of `b`, `c`": the one of `b`, `c` that looks most like `a`.
+/// The known name most similar to the unknown one, read from "unknown field `a`, expected one of `b`, `c`".
 fn nearest(message: &str) -> Option<String> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| message.starts_with("unknown"))?;

@@ -16,7 +16,7 @@ pub enum QuantityError {
     #[error("`{text}` is negative; {what} must not be")]
     Negative {
         text: String,
-        /// What was expected, in the plural.
+        /// The expected quantity, in the plural.
         what: &'static str,
     },
 }

@@ -20,7 +20,7 @@ pub enum ConfineError {
     #[error("the seccomp profile is not in docker's format")]
     ProfileFormat(#[source] serde_json::Error),
 
-    /// The seccomp profile is well-formed but asks for something unsupported.
+    /// The seccomp profile is well-formed but contains an unsupported value.
     #[error("seccomp profile: {location}: {reason}")]
     ProfileValue { location: String, reason: String },
 

@@ -18,7 +18,7 @@ pub struct GroupError {
 pub struct Fault {
     pub span: Span,
     pub message: String,
-    /// What to write instead.
+    /// The text to write instead, or another fix.
     pub hint: String,
 }
 

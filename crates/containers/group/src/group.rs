@@ -16,9 +16,9 @@ pub struct Group {
     pub location: Option<String>,
     pub os: Os,
     pub restart_policy: RestartPolicy,
-    /// Those that run one after another before the others start.
+    /// Init containers, which run one after another before the others start.
     pub init_containers: Vec<Container>,
-    /// Those that run side by side.
+    /// Containers that run at the same time.
     pub containers: Vec<Container>,
     pub volumes: Vec<Volume>,
     pub address: Option<Address>,
@@ -33,8 +33,8 @@ impl Group {
         self.volumes.iter().find(|volume| volume.name == name)
     }
 
-    /// The volumes that cannot be made here and that nobody gave a directory for (`--volume NAME=DIR`), of those that are
-    /// mounted.
+    /// The mounted volumes that cannot be made here and for which no directory was given (`--volume
+    /// NAME=DIR`).
     pub fn missing_volumes<'g>(&'g self, given: &[&str]) -> Vec<&'g Volume> {
         let mounted = |name: &str| {
             self.all_containers().any(|container| container.mounts.iter().any(|mount| mount.volume == name))
@@ -69,7 +69,7 @@ pub struct Container {
     /// Program and arguments instead of the image's entry point and command; empty to run those of the image. No
     /// shell is involved.
     pub command: Vec<String>,
-    /// In the order of the file.
+    /// The variables, in the order of the file.
     pub environment: Vec<Variable>,
     pub ports: Vec<Port>,
     pub resources: Option<Resources>,
@@ -91,7 +91,7 @@ pub struct Variable {
 pub enum VariableValue {
     Plain(String),
     Secure(Secret),
-    /// The name of a secret in a key vault, which cannot be asked for here.
+    /// The name of a secret in a key vault, which is not available here.
     Reference(String),
 }
 
@@ -214,7 +214,7 @@ pub struct Credential {
     pub password: Option<Secret>,
 }
 
-/// Who a container runs as and what it may do.
+/// The user and privileges of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Security {
     pub privileged: Option<bool>,

@@ -9,9 +9,9 @@ use crate::restart::Moment;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// From the start of the container to the first attempt.
+    /// The time between the start of the container and the first attempt.
     pub initial_delay: Duration,
-    /// From one attempt to the next; not zero.
+    /// The time between two attempts; not zero.
     pub period: Duration,
     /// How long an attempt may take; not zero.
     pub timeout: Duration,
@@ -77,7 +77,7 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// For a container that started at this time.
+    /// A probe of a container that started at this time.
     pub fn new(purpose: Purpose, timing: Timing, started: Moment) -> Self {
         Self {
             purpose,
@@ -97,7 +97,7 @@ impl Prober {
         self.ready
     }
 
-    /// What to do now. Call it again after each step until it returns [`ProbeStep::Wait`].
+    /// The next step. Call it again after each step until it returns [`ProbeStep::Wait`].
     pub fn step(&mut self, now: Moment) -> ProbeStep {
         if let Some((_, deadline)) = self.pending
             && now >= deadline

@@ -1,4 +1,4 @@
-//! What a container may use.
+//! Resources that a container may use.
 
 /// The day Azure ended GPUs in container instances. A test holds it to the tables of `cudock-facts`.
 pub const GPUS_ENDED: &str = "2025-07-14";
@@ -13,13 +13,13 @@ pub struct Resources {
     pub cpu_millis: u32,
     /// Bytes, at least 1. Azure's GB are taken for 2^30 bytes.
     pub memory_bytes: u64,
-    /// Those requested, or those of the limits.
+    /// The requested GPUs, or those of the limits.
     pub gpu: Option<RequestedGpu>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedGpu {
-    /// At least 1.
+    /// The number of GPUs; at least 1.
     pub count: u32,
     pub sku: String,
 }
@@ -35,8 +35,8 @@ impl RequestedGpu {
         matches!(self.count, 1 | 2 | 4) && SKUS.contains(&self.sku.as_str())
     }
 
-    /// What to say when the container gets a card of this name (`Tesla V100-SXM2-16GB`) instead; nothing if it is the one
-    /// asked for.
+    /// The note for a container that gets a GPU of this name (`Tesla V100-SXM2-16GB`) instead; none
+    /// if it is the requested one.
     pub fn other_card(&self, card: &str) -> Option<String> {
         let mut words = card.split(|letter: char| !letter.is_ascii_alphanumeric());
         if words.any(|word| word.eq_ignore_ascii_case(&self.sku)) {

@@ -96,12 +96,12 @@ pub struct Restarts {
 }
 
 impl Restarts {
-    /// For a container that has not run yet.
+    /// The restarts of a container that has not run yet.
     pub fn new(policy: RestartPolicy) -> Self {
         Self { policy, backoff: Backoff::kubernetes(), count: 0 }
     }
 
-    /// For an init container, which restarts only until it succeeds, even under `Always`.
+    /// The restarts of an init container, which restarts only until it succeeds, even under `Always`.
     pub fn of_init(policy: RestartPolicy) -> Self {
         Self::new(if policy == RestartPolicy::Always { RestartPolicy::OnFailure } else { policy })
     }

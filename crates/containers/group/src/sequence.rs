@@ -135,7 +135,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// For containers with these distinct names.
+    /// The sequence for containers with these distinct names.
     pub fn new<N: Into<String>>(
         policy: RestartPolicy,
         init: impl IntoIterator<Item = N>,

@@ -24,7 +24,7 @@ impl Namespace {
     /// user namespaces and libcontainer require a single-threaded process. Needs `CAP_SYS_ADMIN` in the user namespace of
     /// the caller, so root or an own user namespace.
     ///
-    /// As in docker, any user may listen on any port, if `/proc/sys` is writable.
+    /// Any user may listen on any port, as in docker, if `/proc/sys` is writable.
     pub fn create() -> Result<Self> {
         let opened = run_on_thread(|| {
             sys::unshare_network().map_err(|source| NetnsError::Create { source })?;

@@ -11,7 +11,7 @@ use cudock_base::{ErrorKind, Report, UsageError};
 pub enum RuntimeError {
     #[error("{action} {}", path.display())]
     File {
-        /// What failed: "cannot write".
+        /// The action that failed: "cannot write".
         action: &'static str,
         path: PathBuf,
         source: io::Error,

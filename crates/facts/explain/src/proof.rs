@@ -7,13 +7,13 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-/// What must surround a fixed text for it to be the message.
+/// The surroundings that make a fixed text the message.
 #[derive(Debug)]
 pub(crate) struct Proof {
     /// Whether there must be a word boundary before the text.
     boundary: bool,
     length: usize,
-    /// What follows the text.
+    /// Steps that must match after the text.
     steps: Vec<ProofStep>,
 }
 

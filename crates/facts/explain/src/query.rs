@@ -1,4 +1,4 @@
-//! Classifies the text that a user asks to explain.
+//! Classifies the text that a user wants explained.
 
 /// Whether a text is a finding code such as `CD0304`.
 pub fn is_finding_code(text: &str) -> bool {

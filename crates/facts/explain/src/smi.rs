@@ -32,7 +32,7 @@ impl SmiTable {
         Some(Self { driver, cuda: cuda.and_then(|cuda| cuda.parse().ok()), gpus: gpus.collect() })
     }
 
-    /// What follows from the table, and the next command to type.
+    /// Conclusions from the table, and the next command to type.
     pub fn statements(&self, facts: &Facts) -> Vec<String> {
         let drivers = facts.drivers();
         let mut statements = Vec::new();

@@ -51,7 +51,7 @@ impl AzureService {
         !matches!(self, Self::Aks)
     }
 
-    /// Those that `cudock up` deploys to.
+    /// The services that `cudock up` deploys to.
     pub fn deployable() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|service| service.is_deployable())
     }

@@ -30,7 +30,7 @@ fn has_tables(directory: &Path) -> bool {
 }
 
 impl Connection {
-    /// With the certificates that the environment or the system names.
+    /// A connection that trusts the certificates named by the environment or the system.
     pub fn from_environment(environment: &Environment) -> Self {
         Self { certificates: trusted_certificates(environment), ..Self::default() }
     }

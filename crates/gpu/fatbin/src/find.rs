@@ -3,10 +3,11 @@
 use crate::bare::{self, BareCubin};
 use crate::container::{self, Damage, Module, is_plausible, read};
 
-/// Bare frames that turn out to be other data, before no more are searched in a range: no real file has more than a few.
+/// Maximum number of bare frames in a range that turn out to be other data, before its search ends:
+/// real files have a few.
 const MAX_OTHERS: usize = 10_000;
 
-/// What GPU code is aligned to where it is loaded: containers by their format, and all bare frames that are known.
+/// Alignment of GPU code that is loaded: of containers by their format, and of all known bare frames.
 const ALIGNMENT: usize = 8;
 
 /// A range of a file that may contain containers.

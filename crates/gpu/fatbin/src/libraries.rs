@@ -1,7 +1,7 @@
 //! Chooses the shared libraries that run: what programs and kept libraries link to, and what they open at run time.
-//!
-//! Only NVIDIA's libraries are candidates for leaving out: everything else is there because something asked for it. A library
-//! is found by its name, as the loader finds it; so two of the same name are both kept.
+//! Only NVIDIA's libraries are candidates for leaving out: everything else was requested
+//! explicitly. A library is found by its name, as the loader finds it; so two of the same name are
+//! both kept.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use cudock_facts::tables::OpenedLibraries;
 
 use crate::elf::Linkage;
 
-/// What is known of an ELF file of an image.
+/// An ELF file of an image, with its dependencies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkedFile {
     pub path: String,
@@ -21,8 +21,8 @@ pub struct LinkedFile {
 }
 
 impl LinkedFile {
-    /// What is known of a file by its content; none if it is not an ELF file. Without a model, whatever is not NVIDIA's may
-    /// open libraries that it names; what NVIDIA's open is in the table.
+    /// Reads a file's dependencies; none if it is not an ELF file. Without a model, files that are
+    /// not NVIDIA's may open libraries that they name; those that NVIDIA's open are in the table.
     pub fn read(path: &str, bytes: &[u8], is_candidate: bool, has_model: bool) -> Option<Self> {
         let linkage = crate::elf::dynamic_linkage(bytes)?;
         let named = if is_candidate || has_model { BTreeSet::new() } else { named_libraries(bytes) };
@@ -46,7 +46,7 @@ impl LinkedFile {
     }
 }
 
-/// What an image runs, if that is known.
+/// The known use of an image.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct KnownUse<'a> {
     /// The operators of an ONNX model that is all the image runs. Without it, everything that may be opened stays.
@@ -58,12 +58,12 @@ pub struct KnownUse<'a> {
 /// The libraries to keep, and why.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct KeptLibraries {
-    /// By path: `linked by libtorch_cuda.so`.
+    /// Reasons by path: `linked by libtorch_cuda.so`.
     pub kept: BTreeMap<String, String>,
     /// Linked, but nothing of them is used; with the reason.
     pub hollow: BTreeMap<String, String>,
     pub unused: BTreeSet<String>,
-    /// Of the unused ones, those that something in the image opens, but not for this model.
+    /// The unused libraries that something in the image opens, but not for this model.
     pub not_for_model: BTreeMap<String, String>,
 }
 
@@ -148,8 +148,8 @@ pub fn is_library(name: &str) -> bool {
     name.strip_suffix(".so").is_some() || name.contains(".so.")
 }
 
-/// How the libraries of CUDA and those that NVIDIA publishes beside it begin. The driver's are not among them: containers get
-/// those from their host.
+/// Name prefixes of the libraries of CUDA and of those that NVIDIA publishes with it. The driver's
+/// are not among them: containers get those from their host.
 const OF_NVIDIA: [&str; 24] = [
     "libcublas",
     "libcudart",
@@ -177,7 +177,7 @@ const OF_NVIDIA: [&str; 24] = [
     "libnvvm",
 ];
 
-/// Whether a file's name is that of a library of CUDA, or of one that NVIDIA publishes beside it.
+/// Whether a file's name is that of a library of CUDA, or of one that NVIDIA publishes with it.
 pub fn is_cuda_library(name: &str) -> bool {
     is_library(name) && OF_NVIDIA.iter().any(|prefix| name.starts_with(prefix))
 }

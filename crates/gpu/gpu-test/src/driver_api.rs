@@ -165,7 +165,7 @@ impl CudaDriver {
         text(|buffer, size| unsafe { (self.device_name)(buffer, size, device.0) })
     }
 
-    /// For example `0000:1B:00.0`.
+    /// The PCI address, such as `0000:1B:00.0`.
     pub(crate) fn bus(&self, device: DeviceHandle) -> Result<String, CudaError> {
         // SAFETY: as above.
         text(|buffer, size| unsafe { (self.device_bus)(buffer, size, device.0) })
@@ -200,12 +200,12 @@ impl CudaDriver {
         Ok(Context { driver: self, device, context })
     }
 
-    /// For example `CUDA_ERROR_NO_DEVICE`.
+    /// The name of an error, such as `CUDA_ERROR_NO_DEVICE`.
     pub(crate) fn error_name(&self, code: CudaError) -> Option<String> {
         static_text(self.error_name, code)
     }
 
-    /// For example "no CUDA-capable device is detected".
+    /// The description of an error, such as "no CUDA-capable device is detected".
     pub(crate) fn error_string(&self, code: CudaError) -> Option<String> {
         static_text(self.error_string, code)
     }

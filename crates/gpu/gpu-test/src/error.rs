@@ -17,7 +17,7 @@ pub struct CudaFailure {
     #[serde(rename = "words")]
     pub message: String,
     pub cause: Option<String>,
-    /// What to do, most likely first.
+    /// Suggested fixes, most likely first.
     #[serde(rename = "way_out")]
     pub hints: Vec<String>,
 }
@@ -84,7 +84,7 @@ pub enum DeviceError {
 const NO_DEVICE: i32 = 100;
 
 impl DeviceError {
-    /// What to do, most likely first.
+    /// Suggested fixes, most likely first.
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::NotFound { .. } => explanations::fixes_of(explanations::LIBRARY_MISSING),

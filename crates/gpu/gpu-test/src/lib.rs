@@ -1,9 +1,9 @@
 //! Queries the CUDA driver and runs a test computation on every GPU.
 //!
-//! Device nodes and libraries in a container do not mean that CUDA works: the cgroup may deny a device, libcuda may not
-//! match the kernel module, the PTX compiler may be missing. Only a program that uses the GPU can tell. This is that
-//! program, and it needs nothing in the image: it runs in a process that has joined the container, with code that was
-//! loaded outside of it.
+//! Device nodes and libraries in a container do not mean that CUDA works: the cgroup may deny a
+//! device, libcuda may not match the kernel module, the PTX compiler may be missing. Only a program
+//! that uses the GPU can find out. This is that program, and it needs nothing in the image: it runs
+//! in a process that has joined the container, with code that was loaded outside of it.
 //!
 //! So it needs no files of its own, opens `libcuda.so.1` as the loader would find it in the container, and calls only the
 //! driver. The caller must:

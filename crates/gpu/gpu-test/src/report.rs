@@ -23,14 +23,15 @@ pub struct DeviceReport {
 pub struct DeviceInfo {
     /// The index among the devices visible to the process.
     pub ordinal: u32,
-    /// For example "NVIDIA H200".
+    /// The product name, such as "NVIDIA H200".
     pub name: Option<String>,
-    /// For example `GPU-8a4ff2b5-…`, or `MIG-…` for a MIG instance. None with drivers before CUDA 9.2.
+    /// The UUID, such as `GPU-8a4ff2b5-…`, or `MIG-…` for a MIG instance. None with drivers before
+    /// CUDA 9.2.
     pub uuid: Option<String>,
     pub capability: Option<Capability>,
-    /// In bytes.
+    /// Total memory in bytes.
     pub memory_total: Option<u64>,
-    /// In bytes, after this process's own context.
+    /// Free memory in bytes, after this process's own context.
     pub memory_free: Option<u64>,
     /// The PCI address, such as `0000:1B:00.0`.
     pub bus: Option<String>,
@@ -85,7 +86,7 @@ impl DeviceReport {
         self.devices.iter().all(|device| device.computes == ComputeResult::Yes)
     }
 
-    /// What to do about devices that fail, without duplicates.
+    /// Suggested fixes for devices that fail, without duplicates.
     pub fn hints(&self) -> Vec<String> {
         let mut hints: Vec<String> = Vec::new();
         for device in &self.devices {

@@ -191,8 +191,8 @@ pub struct GpuProcess {
 /// The age limit of utilization samples.
 const RECENT: Duration = Duration::from_secs(2);
 
-/// The running program, for a child that asks NVML. It can be executed even where its file cannot be found by name, as in
-/// another mount namespace.
+/// The running program, for a child that queries NVML. It can be executed even where its file
+/// cannot be found by name, as in another mount namespace.
 pub fn this_program() -> &'static Path {
     Path::new("/proc/self/exe")
 }

@@ -1,4 +1,4 @@
-//! What is needed of a library, read from a few pages of it.
+//! The ELF class and SONAME of a library, read from a few pages of it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,21 +10,21 @@ const DYNAMIC: u32 = 2;
 const STRING_TABLE: u64 = 5;
 const SONAME: u64 = 14;
 
-/// Program headers and dynamic entries beyond these are not looked at.
+/// Maximum number of program headers and dynamic entries that are read.
 const MOST_HEADERS: usize = 128;
 const MOST_ENTRIES: usize = 1024;
 const MAX_SECTIONS: usize = 4096;
 const MAX_NAMES: usize = 1 << 20;
 const LONGEST_NAME: usize = 256;
 
-/// What was read of a library.
+/// The properties of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Elf {
     pub(crate) class: ElfClass,
     pub(crate) soname: Option<String>,
 }
 
-/// Reads a library; none if it is no ELF file of this byte order.
+/// Reads a library; none if it is not an ELF file of this byte order.
 pub(crate) fn read(file: &File) -> Option<Elf> {
     let (head, class) = head(file)?;
     Some(Elf { class, soname: Image { file, class }.soname(&head) })

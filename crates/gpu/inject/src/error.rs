@@ -5,18 +5,18 @@ use cudock_base::{ErrorKind, Report, did_you_mean};
 
 use crate::request::Capability;
 
-/// Why the GPU cannot be put into a container.
+/// Why the GPU cannot be injected into a container.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     #[error("no NVIDIA driver found below {}: libcuda.so and libnvidia-ml.so not found", root.display())]
     NoDriver { root: PathBuf },
-    /// The driver is there without its CUDA library, and compute was asked for.
+    /// The driver is installed without its CUDA library, and compute was requested.
     #[error("driver {version} has no libcuda.so.{version}, which compute needs")]
     NoLibcuda { version: String },
     #[error("{path} is missing{because}")]
     NoNode {
         path: String,
-        /// What is known about why: empty, or beginning with a comma.
+        /// The known cause: empty, or beginning with a comma.
         because: String,
         fix: &'static str,
     },
@@ -34,7 +34,7 @@ pub enum InjectError {
     Refused {
         /// The line NVIDIA's tools would print.
         message: String,
-        /// What would have come nearest.
+        /// The requirement that comes nearest to being satisfied.
         why: String,
     },
     #[error("cannot {action} {} in {}", path.display(), root.display())]

@@ -1,20 +1,20 @@
 //! A driver in the loader's cache.
 //!
-//! A driver's libraries that are mounted into a container are not in its cache, and running its `ldconfig` means
-//! running a program of the image before the container is closed off. So the cache is read, the driver's libraries are
-//! put in front of others of their names, and it is written again.
+//! A driver's libraries that are mounted into a container are not in its cache, and running its
+//! `ldconfig` would run a program of the image before the container is confined. So the cache is
+//! read, the driver's libraries are put in front of others of their names, and it is written again.
 
 use cudock_host::ld_cache::{Cache, CacheEntry, Hwcap};
 
 use crate::edits::{ElfClass, Library};
 
-/// What the cache says of a library for programs of this kind.
+/// The cache flags of a library of this class.
 pub fn flags(arch: &str, class: ElfClass) -> u32 {
     match (arch, class) {
         ("x86_64", ElfClass::Bits64) => 0x0303,
         ("aarch64", ElfClass::Bits64) => 0x0a03,
         ("aarch64", ElfClass::Bits32) => 0x0903,
-        // i386 has no mark of its own; nor have processors this was never tried on.
+        // i386 has no flag of its own; other processors were never tested.
         _ => 0x0003,
     }
 }

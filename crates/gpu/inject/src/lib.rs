@@ -1,10 +1,10 @@
 //! The GPU for a container: a driver and a request become edits.
-//!
-//! A container is blind to the GPU until device nodes, a driver's libraries, its programs and sockets are put into it,
-//! and until the loader inside knows of them. Which ones depends on the driver's version, on where a distribution
-//! keeps it, on what was asked for and on how the image is laid out. [`driver`] reads what a machine has,
-//! [`request`] what was asked for, and [`edits::edits`] is a pure function of the two. The edits are applied to a
-//! root at once ([`apply`]), or written down for other engines ([`cdi`]).
+//! A container cannot use the GPU until device nodes, a driver's libraries, its programs and
+//! sockets are added to it, and until the loader inside can find them. Which ones depends on the
+//! driver's version, on its directories in a distribution, on the request and on the layout of the
+//! image. [`driver`] reads the driver of a machine, [`request`] the request, and [`edits::edits`]
+//! is a pure function of the two. The edits are applied to a root at once ([`apply`]), or written
+//! to files for other engines ([`cdi`]).
 
 pub mod apply;
 pub mod cdi;

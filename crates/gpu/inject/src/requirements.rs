@@ -1,4 +1,4 @@
-//! What an image requires of a host, held against it before anything is started.
+//! Checks an image's requirements on the host before anything is started.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use cudock_target::gate::{Gate, GateGpu, GateHost, GateVerdict};
 
 use crate::InjectError;
 
-/// What of a machine requirements are about. Targets are those of the GPUs the container will see.
+/// The properties of a machine that requirements refer to. Targets are those of the GPUs the
+/// container will see.
 pub fn host_of(targets: &[Target]) -> GateHost {
     GateHost {
         cuda: targets.iter().find_map(|target| target.cuda),
@@ -20,15 +21,16 @@ pub fn host_of(targets: &[Target]) -> GateHost {
     }
 }
 
-/// Whether an environment requires anything, so that a host need be looked at.
+/// Whether an environment has any requirements, so that the host must be probed.
 pub fn are_any(environment: &BTreeMap<String, String>) -> bool {
     let gate = Gate::from_env(environment);
     !gate.disabled && (!gate.requirements.is_empty() || gate.broken.is_some())
 }
 
-/// Whether a container with this environment may start on `host`, as NVIDIA's own tools decide it.
+/// Whether a container with this environment may start on `host`, by the rules of NVIDIA's own
+/// tools.
 ///
-/// Returns what could not be told, for a warning: their tools let such a container start.
+/// Returns a warning if that could not be determined: their tools start such a container.
 pub fn check(environment: &BTreeMap<String, String>, host: &GateHost) -> Result<Option<String>, InjectError> {
     let verdict = Gate::from_env(environment).judge(host);
     let message = verdict.refusal_message();

@@ -126,7 +126,7 @@ fn service_name<'f>(facts: &'f Facts, id: &'f str) -> &'f str {
     row.map_or(id, |service| service.name.as_str())
 }
 
-/// The driver that a service's image brings on a size, and what brings it.
+/// The driver that a service's image has on a size, and its source.
 fn installed_driver(facts: &Facts, service: &str, size: &Size) -> Option<(DriverVersion, String)> {
     let row = facts.services().driver_on(service, size)?;
     let image = row.image.as_deref().unwrap_or("the image it starts from");

@@ -67,10 +67,10 @@ pub struct Traits {
 /// How containers get their GPU, which decides whether the image's variables are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StartPath {
-    /// By NVIDIA's hook, as with `docker run --gpus`: it evaluates the image's requirements and capabilities.
+    /// NVIDIA's hook, as with `docker run --gpus`; it evaluates the image's requirements and capabilities.
     #[default]
     Hook,
-    /// By CDI, which does not.
+    /// CDI; it does not evaluate them.
     Cdi,
 }
 

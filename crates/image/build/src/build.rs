@@ -30,13 +30,13 @@ use crate::{check, unpack as unpacking};
 
 /// Downloads at once.
 const DOWNLOADS: usize = 6;
-/// Sets the time of all files, as in other reproducible builds.
-/// What documents call an image whose project has no name.
+/// Name in attached documents for an image whose project has no name.
 const UNNAMED: &str = "image";
 
+/// The variable that sets the time of all files, as in other reproducible builds.
 const SOURCE_DATE_EPOCH: &str = "SOURCE_DATE_EPOCH";
 
-/// What to build.
+/// The inputs of a build.
 pub struct BuildRequest<'a> {
     pub project: &'a Project,
     pub lock: &'a LockFile,
@@ -44,7 +44,7 @@ pub struct BuildRequest<'a> {
     pub environment: &'a Environment,
     /// GPUs instead of those in `[image]`.
     pub targets: &'a [String],
-    /// Without one, the image stays in the cache.
+    /// Where the image is written; without one, it stays in the cache.
     pub destination: Option<&'a Destination>,
     pub compression: Option<Compression>,
     /// This program, for images that serve a model by themselves.
@@ -61,7 +61,7 @@ pub struct Built {
     pub report: BuildReport,
 }
 
-/// Cards of one compute capability, which share an image.
+/// GPUs of one compute capability, which share an image.
 struct CardFamily {
     capabilities: Vec<Capability>,
     targets: Vec<Target>,
@@ -199,7 +199,7 @@ struct Assembler<'a> {
 }
 
 impl Assembler<'_> {
-    /// The image for the cards of one family.
+    /// The image for the GPUs of one family.
     fn image(&self, family: CardFamily) -> Result<(Bundle, ImageReport), BuildError> {
         let CardFamily { capabilities, targets } = family;
         let time = source_date(self.request.environment)?;
@@ -232,7 +232,7 @@ impl Assembler<'_> {
         let facts = self.request.facts;
         let asked = bundle_for(&capabilities);
         let checks = check::verdicts(&asked, &blobs, targets, facts, &scratch, self.options)?;
-        // The labels name the GPUs that it was found to run on, not those that were asked for.
+        // The labels name the GPUs that it was found to run on, not the requested ones.
         let runs_on: Vec<Capability> =
             capabilities.into_iter().filter(|capability| checks.runs_on(*capability)).collect();
         let mut bundle = bundle_for(&runs_on);

@@ -19,7 +19,7 @@ pub(crate) const SERVE_PORT: u16 = 8000;
 /// The directory of the project in an image.
 pub(crate) const APP: &str = "app";
 
-/// What the configuration is made from.
+/// Inputs of the image configuration.
 #[derive(Debug)]
 pub(crate) struct ConfigInput<'a> {
     pub(crate) title: Option<&'a str>,

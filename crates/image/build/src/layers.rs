@@ -81,7 +81,7 @@ pub struct LayerJob<'a> {
     pub compression: Compression,
     /// The time of all files, in seconds since 1970.
     pub time: u64,
-    /// The cards whose code is kept; all if there are none.
+    /// Compute capabilities of the GPUs whose code is kept; all if empty.
     pub targets: &'a [Capability],
 }
 
@@ -168,8 +168,8 @@ impl LayerJob<'_> {
         LayerEntry { mtime: self.time, ..LayerEntry::new(path, kind, mode) }
     }
 
-    /// The content of a library without the code for other cards; none if there is nothing to remove, or if what remains
-    /// could not be verified.
+    /// The content of a library without the code for other GPUs; none if there is nothing to
+    /// remove, or if the result could not be verified.
     fn slim(&self, file: &ImageFile) -> Option<Vec<u8>> {
         let ImageFileKind::File(FileSource::Disk { path, size, .. }) = &file.kind else { return None };
         if self.targets.is_empty() || *size < 4096 {
@@ -189,7 +189,7 @@ impl LayerJob<'_> {
         attempts.flatten().next()
     }
 
-    /// What a layer is remembered under: everything that decides its bytes.
+    /// The path of a layer's record in the cache: it depends on everything that decides the layer's bytes.
     fn record_path(&self, layer: &LayerPlan<'_>) -> PathBuf {
         let targets: Vec<String> = self.targets.iter().map(ToString::to_string).collect();
         let mut key = format!(

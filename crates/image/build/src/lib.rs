@@ -1,8 +1,9 @@
 //! Builds images from locked packages, without a daemon and without running anything.
 //!
-//! [`build`] fetches what `cudock.lock` lists, unpacks each package once, decides which files an image has ([`ImagePlan`]:
-//! pure data), removes GPU code for other cards, and writes layers whose bytes depend on nothing else: not on time, umask,
-//! locale, the number of cores or the order of downloads.
+//! [`build`] fetches the packages in `cudock.lock`, unpacks each once, decides which files an image
+//! has ([`ImagePlan`]: pure data), removes GPU code for other GPUs, and writes layers whose bytes
+//! depend on nothing else: not on time, umask, locale, the number of cores or the order of
+//! downloads.
 
 mod build;
 mod check;

@@ -27,11 +27,11 @@ pub struct InputPackage {
     pub kind: PackageKind,
     pub origin: Arc<FileOrigin>,
     pub unpacked: UnpackedPackage,
-    /// Of a wheel in an image without Python: the only members to take; empty for all shared libraries.
+    /// The only members to take, of a wheel in an image without Python; empty for all shared libraries.
     pub members: Vec<String>,
 }
 
-/// What an image is made of.
+/// The inputs of an image plan.
 #[derive(Debug)]
 pub struct PlanInput<'a> {
     pub facts: &'a Facts,
@@ -142,7 +142,7 @@ impl ImagePlan {
         }
     }
 
-    /// What ELF files link to.
+    /// The ELF files with the libraries that they link to.
     fn linked(&self, has_model: bool) -> Vec<LinkedFile> {
         let is_elf = |file: &&ImageFile| is_library(file.name()) || file.mode & 0o111 != 0;
         let files: Vec<&ImageFile> = self.files.values().filter(is_elf).collect();
@@ -310,7 +310,7 @@ pub(crate) fn site(python: &str) -> String {
     format!("usr/local/lib/python{python}/dist-packages")
 }
 
-/// Without Python, only libraries and licenses of a wheel are of use.
+/// The path of a wheel's file in an image without Python, where only libraries and licenses are needed.
 fn without_python(entry: &PackedEntry, package: &InputPackage) -> Option<String> {
     let path = entry.path.as_str();
     let name = path.rsplit('/').next().unwrap_or(path);

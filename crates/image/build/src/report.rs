@@ -1,4 +1,5 @@
-//! What a build reports: digests, sizes, what was left out, the verdict for each target, and the tree of sizes.
+//! The report of a build: digests, sizes, omitted files, the verdict for each target, and the tree
+//! of sizes.
 
 use std::collections::BTreeMap;
 
@@ -164,7 +165,7 @@ fn node(name: &str, bytes: u64, reason: &str, mut parts: Vec<SizeNode>) -> SizeN
     SizeNode { name: name.to_owned(), bytes, reason: reason.to_owned(), parts }
 }
 
-/// What each rule left out, GPU code included.
+/// The files that each rule left out, GPU code included.
 pub(crate) fn omitted(plan: &ImagePlan, sizes: &BTreeMap<String, u64>) -> Vec<OmittedTotal> {
     let mut totals = Vec::new();
     for rule in &RULES {

@@ -16,9 +16,9 @@ pub use syntax::{Dockerfile, HereDoc, Instruction, Joined, parse};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
 pub struct SyntaxError {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
     pub message: String,
 }

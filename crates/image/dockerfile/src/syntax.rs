@@ -16,7 +16,7 @@ pub struct Dockerfile<'t> {
     pub lines: LineIndex<'t>,
     /// The character that continues lines and escapes others.
     pub escape: char,
-    /// In the order of the file.
+    /// The instructions, in the order of the file.
     pub instructions: Vec<Instruction>,
 }
 
@@ -41,9 +41,9 @@ impl Dockerfile<'_> {
 /// An instruction and its here-documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
-    /// In upper case.
+    /// The keyword, in upper case.
     pub keyword: &'static str,
-    /// From the keyword to the end of the last line, without here-documents.
+    /// The text from the keyword to the end of the last line, without here-documents.
     pub span: Span,
     /// The text after the keyword, with continued lines joined.
     pub arguments: Joined,
@@ -170,15 +170,15 @@ const KEYWORDS: [&str; 18] = [
 struct Line<'t> {
     /// The byte of the file.
     start: usize,
-    /// From 1.
+    /// The line number, from 1.
     number: usize,
-    /// That of the text, from 1.
+    /// The column at which the text begins, from 1.
     column: usize,
     text: &'t str,
 }
 
 impl Line<'_> {
-    /// What comes after the first bytes of its text.
+    /// The line without the first bytes of its text.
     fn skip(self, bytes: usize) -> Self {
         let (skipped, text) = self.text.split_at_checked(bytes).unwrap_or(("", self.text));
         Self {

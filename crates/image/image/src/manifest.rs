@@ -70,7 +70,7 @@ pub(crate) struct Document {
     pub(crate) manifests: Option<Vec<Descriptor>>,
     pub(crate) config: Option<Descriptor>,
     pub(crate) layers: Option<Vec<Descriptor>>,
-    /// What this document is about, if it is a referrer.
+    /// The document that this one is about, if it is a referrer.
     pub(crate) subject: Option<Descriptor>,
     pub(crate) artifact_type: Option<String>,
     #[serde(default, deserialize_with = "null_is_default")]

@@ -31,7 +31,7 @@ pub enum NodeKind<T> {
     Directory,
     File {
         size: u64,
-        /// What the walk kept of it.
+        /// The part of it that the walk kept.
         kept: Option<T>,
     },
     Symlink(String),
@@ -49,7 +49,7 @@ pub(crate) enum LayerChange<T> {
 }
 
 impl<T> TreeNode<T> {
-    /// What the walk kept of a file.
+    /// The part of a file that the walk kept.
     pub fn kept(&self) -> Option<&T> {
         match &self.kind {
             NodeKind::File { kept, .. } => kept.as_ref(),

@@ -6,7 +6,7 @@ use lzma_rust2::XzReader;
 
 const MAGIC: &[u8; 8] = b"!<arch>\n";
 const HEADER: usize = 60;
-/// More members are in no package.
+/// Maximum number of `ar` members.
 const MAX_MEMBERS: usize = 32;
 
 /// A `.deb` that cannot be read.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LockError;
 
-/// The name of the file, beside `cudock.toml`.
+/// The name of the file, next to `cudock.toml`.
 pub const LOCK_NAME: &str = "cudock.lock";
 
 const SCHEMA: u32 = 1;

@@ -1,4 +1,4 @@
-//! What a project's `[image]` asks for, and the digests by which a change is noticed.
+//! The requirements of a project's `[image]`, and the digests that detect changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ const BASE: [(&str, &str); 4] = [
     ("ca-certificates", "https"),
 ];
 
-/// What to lock.
+/// The packages to lock.
 pub(crate) struct LockInputs {
     pub(crate) release: &'static Release,
     pub(crate) has_python: bool,

@@ -125,7 +125,7 @@ fn resolve(
         let program = image.program.as_ref().map(|program| program.display().to_string()).unwrap_or_default();
         match libraries::first_in(&archive, names) {
             Some(name) => debs.push((name.clone(), format!("{soname} of {program}"))),
-            // The project may bring it itself, beside the program.
+            // The project may contain it, next to the program.
             None if image.packages.is_empty() && image.files.is_empty() => {
                 return Err(LockError::NoLibrary { library: soname.clone(), program });
             }

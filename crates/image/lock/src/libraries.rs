@@ -28,7 +28,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 /// Libraries of the driver, which the container gets from its host.
 const OF_DRIVER: &[&str] = &["libcuda.so.1", "libnvidia-ml.so.1", "libnvcuvid.so.1", "libnvidia-encode.so.1"];
 
-/// What has a library.
+/// The package that provides a library.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LibrarySource {
     /// A requirement of NVIDIA's wheels.

@@ -1,4 +1,4 @@
-//! What `cudock lock` reports.
+//! The report of `cudock lock`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::file::LockFile;
 
-/// More changes are only counted in the text.
+/// Maximum number of changes in the text; the others are only counted.
 const MAX_LINES: usize = 16;
 
 /// The lock of a project, and what changed.

@@ -128,7 +128,7 @@ fn codes<'a>(codes: impl Iterator<Item = &'a str>) -> Targets {
     }
 }
 
-/// What one name in a list stands for; an error is what the whole list stands for then.
+/// The architectures of one name in a list; an error is the result for the whole list.
 type Target = Result<(Option<SmArch>, Option<PtxArch>), Targets>;
 
 /// `sm_80` or `compute_80`.

@@ -114,7 +114,7 @@ pub struct Declared {
     pub upgraded: BTreeSet<String>,
     /// The extras and groups of a project.
     groups: select::Groups,
-    /// What the text does not determine.
+    /// Notes about what the text does not determine.
     pub notes: Vec<Note>,
 }
 
@@ -171,7 +171,7 @@ pub enum Manager {
 /// A package of CUDA or one of its libraries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CudaPackage {
-    /// As written, in lower case: `cuda-toolkit-12-4`, `pytorch-cuda`.
+    /// The name as written, in lower case: `cuda-toolkit-12-4`, `pytorch-cuda`.
     pub name: String,
     /// The required version, as written.
     pub version: Option<String>,
@@ -182,7 +182,7 @@ pub struct CudaPackage {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredImage {
-    /// With build arguments expanded.
+    /// The reference, with build arguments expanded.
     pub reference: String,
     pub span: Span,
 }
@@ -204,9 +204,9 @@ pub struct Note {
 pub struct DeclaredError {
     /// The file, as the caller named it.
     pub file: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
     pub message: String,
 }

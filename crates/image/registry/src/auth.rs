@@ -29,9 +29,9 @@ pub(crate) struct Authorization {
     pub(crate) signed_in: bool,
     /// Why a configured credential could not be used.
     pub(crate) problem: Option<String>,
-    /// What a registry's messages must not show.
+    /// Secrets to remove from a registry's messages.
     pub(crate) secrets: Vec<Secret>,
-    /// What it answers, to answer it again when it has expired.
+    /// The challenge that was answered, to answer it again when this has expired.
     challenge: Challenge,
     expires: Option<Instant>,
 }
@@ -62,7 +62,7 @@ impl Authorizations {
             .cloned()
     }
 
-    /// What the registry asked for last in this repository.
+    /// The last challenge of the registry for this repository.
     pub(crate) fn known_challenge(&self, source: &Source) -> Option<Challenge> {
         lock(&self.cache).get(&key(source)).map(|authorization| authorization.challenge.clone())
     }
@@ -116,7 +116,8 @@ impl Authorizations {
     }
 }
 
-/// An authorization is for one repository. Where one for pulling does not suffice, the registry asks for another.
+/// The key of the cache: an authorization is for one repository. If one for pulling does not
+/// suffice, the registry sends another challenge.
 fn key(source: &Source) -> (String, String) {
     (source.registry.clone(), source.repository.clone())
 }
@@ -131,7 +132,7 @@ fn secrets_of(credential: &Credential) -> Vec<Secret> {
     }
 }
 
-/// What a token service is asked for.
+/// The parameters of a request to a token service.
 struct TokenRequest<'a> {
     realm: &'a str,
     service: Option<&'a str>,

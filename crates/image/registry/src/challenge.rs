@@ -1,4 +1,4 @@
-//! What a registry asks for in `WWW-Authenticate`.
+//! The challenges in a registry's `WWW-Authenticate` header.
 
 use cudock_base::bug::Parts;
 

@@ -17,7 +17,8 @@ use crate::reference::Reference;
 use crate::session::Session;
 use crate::{documents, download, tags};
 
-/// No manifest or index is larger; the distribution specification has registries refuse larger ones.
+/// Maximum size of a manifest or index, as in the distribution specification, by which registries
+/// reject larger ones.
 pub const MAX_DOCUMENT: u64 = 4 << 20;
 
 const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
@@ -33,7 +34,8 @@ pub struct Options {
     pub progress: Option<Arc<dyn Progress>>,
     /// Never use the network.
     pub offline: bool,
-    /// Use what a tag stood for when it was last fetched, and ask the registry only if it never was.
+    /// Use the digest of a tag when it was last fetched, and send a request to the registry only if
+    /// it never was.
     pub prefer_kept_tags: bool,
     pub retries: RetryPolicy,
     /// How long a registry may be silent.
@@ -56,7 +58,7 @@ impl Options {
         }
     }
 
-    /// As the user and the system have configured it; the store is the user's cache.
+    /// Options as the user and the system have configured them; the store is the user's cache.
     pub fn from_environment(environment: &Environment) -> Result<Self, Error> {
         Ok(Self {
             mirrors: Mirrors::from_environment(environment)?,

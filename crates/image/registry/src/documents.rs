@@ -1,4 +1,4 @@
-//! Manifests and indexes in the store: their bytes as blobs, and what the registry called them beside.
+//! Manifests and indexes in the store: their bytes as blobs, and their media types in separate files.
 //!
 //! ```text
 //! media-types/sha256/<hex>  the media type of a document
@@ -25,7 +25,7 @@ pub(crate) fn read(store: &BlobStore, digest: &Digest) -> Option<Document> {
 
 /// Keeps a document whose digest has been verified.
 pub(crate) fn write(store: &BlobStore, document: &Document) -> Result<(), FileError> {
-    // First its type: a type without its document is not looked at, a document without a type is fetched anew.
+    // First its type: a type without its document is ignored, a document without a type is fetched anew.
     write_below(&media_type_path(store, &document.digest), document.media_type.as_bytes())?;
     store.write(&document.digest, &document.bytes)
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between us, a registry and the cache.
+//! Errors of registries and of the cache.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use cudock_http::{CertificateError, HttpError, HttpErrorKind, Retry, Retryable};
 
 use crate::reference::ReferenceError;
 
-/// What a registry was asked for; every error about a registry says it.
+/// The resource that was requested from a registry; part of every error about a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
     /// The registry, as the image's name or a registries.conf names it.
@@ -46,7 +46,7 @@ pub enum Error {
         /// Why configured credentials could not be used.
         problem: Option<String>,
     },
-    /// 403: the user, or nobody, may have this.
+    /// 403: this user, or every user, is denied access.
     #[error("{resource}: access denied{}", suffix(.message.as_deref()))]
     Forbidden { resource: Box<Resource>, message: Option<String> },
     /// 404, and the registry has no such repository.
@@ -82,7 +82,7 @@ pub enum Error {
     #[error("{}: {reason}", file.display())]
     Config {
         file: PathBuf,
-        /// What is wrong, without the file's content.
+        /// The problem, without the file's content.
         reason: String,
     },
     #[error(transparent)]

@@ -30,7 +30,7 @@ struct Answer {
 }
 
 impl Helpers {
-    /// What the helper has for this host; nothing if it says that it has nothing. Errors never quote its answer.
+    /// The helper's credential for this host; none if it has none. Errors never quote its output.
     pub(crate) fn ask(&self, name: &str, host: &str) -> Result<Option<Credential>, String> {
         if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')) {
             return Err("its name is not one of a program".to_owned());

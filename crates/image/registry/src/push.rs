@@ -78,7 +78,7 @@ impl Client {
             let path = format!("blobs/uploads/{query}");
             self.retries.run(&*self.progress, &name, || self.session.post(&source, &path, &resource))
         };
-        // Whoever may not pull from the other repository may still push to this one.
+        // A user without the right to pull from the other repository may still push to this one.
         let response = match begin(&mount) {
             Err(Error::Unauthorized { .. } | Error::Forbidden { .. } | Error::NotFound { .. })
                 if !mount.is_empty() =>
@@ -188,7 +188,7 @@ fn describe<E: std::error::Error>(error: &E) -> String {
 
 /// The smallest chunk that a registry accepts, if it says so.
 fn minimum_chunk(response: &Response) -> usize {
-    /// No registry asks for more, and chunks are held in memory.
+    /// Upper bound for a registry's minimum, because chunks are held in memory.
     const MOST: usize = 256 << 20;
     let minimum = response.header("oci-chunk-min-length").and_then(|text| text.trim().parse().ok());
     minimum.unwrap_or(0).min(MOST)

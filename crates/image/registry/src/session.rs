@@ -38,7 +38,7 @@ impl Session {
         self.send(source, request, accepted, resource)
     }
 
-    /// Asks for the headers of `/v2/<repository>/<path>`, which must exist.
+    /// Requests the headers of `/v2/<repository>/<path>`, which must exist.
     pub(crate) fn head(
         &self,
         source: &Source,
@@ -49,7 +49,7 @@ impl Session {
         self.send(source, Request::new(Method::HEAD, url(source, path)).accept(accept), &[200], resource)
     }
 
-    /// Asks whether `/v2/<repository>/<path>` exists.
+    /// Whether `/v2/<repository>/<path>` exists.
     pub(crate) fn exists(&self, source: &Source, path: &str, resource: &Resource) -> Result<bool, Error> {
         let request = Request::new(Method::HEAD, url(source, path));
         match self.send(source, request, &[200], resource) {

@@ -14,7 +14,7 @@ use cudock_http::BlobStore;
 use crate::documents::write_below;
 use crate::reference::Reference;
 
-/// What a tag stood for when it was last fetched.
+/// The digest of a tag when it was last fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptTag {
     /// The image's name, with its registry and its tag.
@@ -38,7 +38,7 @@ fn path_of(store: &BlobStore, reference: &Reference) -> PathBuf {
     store.directory().join("tags").join(Digest::sha256_of(tagged(reference).as_bytes()).hex())
 }
 
-/// What a tag stood for when it was last fetched; none for a name with a digest.
+/// The digest of a tag when it was last fetched; none for a name with a digest.
 pub fn find(store: &BlobStore, reference: &Reference) -> Option<KeptTag> {
     if reference.digest.is_some() {
         return None;
@@ -46,7 +46,7 @@ pub fn find(store: &BlobStore, reference: &Reference) -> Option<KeptTag> {
     KeptTag::read(&path_of(store, reference)).filter(|kept| tagged(&kept.reference) == tagged(reference))
 }
 
-/// Records what a tag stands for now.
+/// Records the current digest of a tag.
 pub(crate) fn write(store: &BlobStore, reference: &Reference, digest: &Digest) -> Result<(), FileError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let text = format!("{}\n{digest}\n{now}\n", tagged(reference));

@@ -12,8 +12,7 @@ use crate::image::{ImageVerifyReport, SignReport, sign, verify};
 use crate::statement::{PROOF, Proof, Statement, proof_statement, signature_statement};
 use crate::{ImageSigner, PublicKey, TrustError};
 
-/// An image that was found, to be signed or verified. What is signed or verified is this image, by its digest, and not what its name
-/// stands for by then.
+/// An image to sign or verify: by its digest, even if its name is reassigned meanwhile.
 pub struct TrustedImage {
     image: ResolvedImage,
     digest: Digest,
@@ -67,7 +66,7 @@ impl TrustedImage {
         sign(self.image.descriptor(), statement, signer, &destination, write)
     }
 
-    /// What a key signed about the image.
+    /// Verifies the statements about the image that a key signed.
     pub fn verify(&self, key: &PublicKey) -> Result<ImageVerifyReport, TrustError> {
         let verified = verify(&self.image, &self.digest, key, None)?;
         Ok(ImageVerifyReport {

@@ -98,7 +98,7 @@ impl SignatureBundle {
     }
 }
 
-/// What is signed (DSSE 1.0): type and payload with their lengths.
+/// The signed bytes (DSSE 1.0): type and payload with their lengths.
 fn pre_authentication(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len());
     [head.as_bytes(), payload].concat()

@@ -142,7 +142,7 @@ pub fn sign(
     Ok(SignReport { digest: image.digest.clone(), signature })
 }
 
-/// What a key signed about an image.
+/// The statements about an image that a key signed.
 #[derive(Debug, Default)]
 pub struct Verified {
     pub statements: Vec<VerifiedStatement>,
@@ -194,7 +194,7 @@ pub fn verify(
     Ok(verified)
 }
 
-/// What was skipped, in a few words.
+/// A short description of the skipped referrers.
 pub(crate) fn skipped_text(skipped: &[SkippedReferrer]) -> Option<String> {
     let first = skipped.first()?;
     let what = cudock_base::text::format::count(skipped.len(), "referrer");

@@ -13,7 +13,7 @@ use ring::signature::{
 use crate::TrustError;
 
 const MAX_KEY: u64 = 64 << 10;
-/// What stands before the point of a P-256 key in a `SubjectPublicKeyInfo` (RFC 5480).
+/// DER prefix of a P-256 public key: a `SubjectPublicKeyInfo` (RFC 5480) up to the point.
 const SPKI_PREFIX: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
     0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -85,7 +85,7 @@ impl PublicKey {
         format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", lines.join("\n"))
     }
 
-    /// By which a bundle names the key: the hash of its DER form.
+    /// The hint by which a bundle names the key: the hash of its DER form.
     pub(crate) fn hint(&self) -> String {
         let digest = ring::digest::digest(&ring::digest::SHA256, &self.to_der());
         STANDARD.encode(digest.as_ref())

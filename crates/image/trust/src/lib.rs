@@ -1,4 +1,4 @@
-//! What makes an image trustworthy: bills of materials, provenance, proofs, and signatures over them.
+//! Evidence that an image is trustworthy: bills of materials, provenance, proofs, and signatures over them.
 //!
 //! Signatures are sigstore bundles (version 0.3) over in-toto statements, as cosign 3 writes them, and are attached to the
 //! image as OCI referrers. Keys are ECDSA P-256 in PEM. Documents have no time of their own, so that the same lock gives

@@ -56,7 +56,7 @@ impl Statement {
     }
 }
 
-/// What a signature states: nothing beyond the digest.
+/// The statement of a signature: nothing beyond the digest.
 pub fn signature_statement(digest: &Digest) -> Statement {
     Statement::about(digest, COSIGN_SIGNATURE, json!({}))
 }
@@ -83,14 +83,14 @@ pub fn provenance_statement(digest: &Digest, lock: &LockFile, lock_digest: &Dige
     )
 }
 
-/// That GPUs computed correctly from inside an image. Only a run that verified it makes one.
+/// The proof that GPUs computed correctly from inside an image. Only a run that verified it creates one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     pub gpus: Vec<ProvenGpu>,
     pub driver: ProvenDriver,
-    /// What verified it: `cudock 1.0.0, run --verify-gpu`.
+    /// The program that verified it: `cudock 1.0.0, run --verify-gpu`.
     pub verifier: String,
-    /// What it printed.
+    /// The output of that program.
     pub output: String,
     /// When, in RFC 3339.
     pub time: String,

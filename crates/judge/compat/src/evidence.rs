@@ -1,4 +1,5 @@
-//! What was found in a subject, as plain data: the only input of the verdict besides target and fact tables.
+//! The evidence about a subject, as plain data: the only input of the verdict besides target and
+//! fact tables.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +9,29 @@ use cudock_host::frameworks::{Build, Support};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// All that is known of a subject.
+/// The evidence about one subject.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
-    /// What was checked, as the user named it.
+    /// The name that the user gave for the subject.
     pub subject: String,
     pub kind: SubjectKind,
     /// The processor it is for, as images name it: amd64, arm64.
     pub cpu: Option<String>,
     /// The variables it is started with.
     pub environment: BTreeMap<String, String>,
-    /// Copies of libcuda inside it, in the order in which the loader would come to them.
+    /// Copies of libcuda inside it, in the order in which the loader would find them.
     pub driver_copies: Vec<DriverCopy>,
     pub artifacts: Vec<Artifact>,
-    /// Frameworks of which a range of versions is asked for.
+    /// Frameworks of which a range of versions is requested.
     pub ranges: Vec<Range>,
-    /// CUDA libraries and what else is worth listing.
+    /// CUDA libraries and other components for the report.
     pub components: Vec<Component>,
-    /// What reading it brought up, whatever the target.
+    /// Findings made while reading it, independent of the target.
     pub findings: Vec<Finding>,
-    /// What could decide the answer and was not read or is not known. A verdict of `cpu`, or of `fails` for a missing
-    /// library, needs positive evidence: with anything in this list it is `unknown`.
+    /// Unread or unknown content that could change the verdict. A verdict of `cpu`, or of `fails`
+    /// for a missing library, needs positive evidence: with anything in this list it is `unknown`.
     pub unread: Vec<Unread>,
-    /// Why there will be nothing to start.
+    /// The reason why there will be nothing to start.
     pub build_failure: Option<BuildFailure>,
 }
 
@@ -38,11 +39,11 @@ pub struct Evidence {
 #[derive(Debug, Clone)]
 pub struct Range {
     pub name: String,
-    /// What is asked: ">=1.23.2,<1.24".
+    /// The requested range: ">=1.23.2,<1.24".
     pub asked: String,
     /// Where it is written.
     pub path: String,
-    /// What it may turn out to be, oldest first, each with its version.
+    /// The possible artifacts, oldest version first, each with its version.
     pub variants: Vec<(String, Artifact)>,
 }
 
@@ -54,18 +55,18 @@ pub struct BuildFailure {
     /// Where it is written.
     pub evidence: Vec<FindingEvidence>,
     pub fix: String,
-    /// Whose error it is.
+    /// The tool that reports the error.
     pub error: String,
-    /// What will be printed.
+    /// The message that the tool will print.
     pub message: String,
 }
 
-/// Something that may use a GPU or bring a library, of which the contents are not known.
+/// Something with unknown contents that may use a GPU or contain a library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unread {
-    /// What it is: "requirements/gpu.txt", "sglang 0.5.0".
+    /// The unread subject: "requirements/gpu.txt", "sglang 0.5.0".
     pub what: String,
-    /// Where it is named: "Dockerfile:7".
+    /// The reference to it: "Dockerfile:7".
     pub at: String,
     /// Why it is not known, as a clause that follows `what`: "is not in the build context". Empty where `what` is a
     /// clause of its own.
@@ -74,7 +75,7 @@ pub struct Unread {
 }
 
 impl Unread {
-    /// What is not known and why, as one clause.
+    /// The unread content and the reason, as one clause.
     pub(crate) fn describe(&self) -> String {
         format!("{} {}", self.what, self.why).trim_end().to_owned()
     }
@@ -104,7 +105,7 @@ impl SubjectKind {
 pub struct DriverCopy {
     pub path: String,
     pub kind: CopyKind,
-    /// How the loader comes to it.
+    /// How the loader finds it.
     pub reach: Reach,
 }
 
@@ -112,7 +113,7 @@ pub struct DriverCopy {
 pub enum CopyKind {
     /// A driver's own.
     Driver(Option<DriverVersion>),
-    /// From a cuda-compat package.
+    /// A copy from a cuda-compat package.
     Compat { driver: Option<DriverVersion>, note: Option<CompatNote> },
     /// A toolkit's stub.
     Stub,
@@ -129,16 +130,16 @@ pub struct CompatNote {
     pub branches: Vec<u16>,
 }
 
-/// How the loader comes to a library.
+/// How the loader finds a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// By `LD_LIBRARY_PATH`: before everything else.
+    /// `LD_LIBRARY_PATH`: before everything else.
     LibraryPath,
-    /// By the loader's configuration.
+    /// The loader's configuration.
     Configuration,
-    /// In a directory it always searches, where the host's is put too.
+    /// A directory that is always searched, into which the host's is mounted too.
     Default,
-    /// In the directory where the container toolkit looks for cuda-compat.
+    /// The directory in which the container toolkit looks for cuda-compat.
     CompatDirectory,
     NotSearched,
 }
@@ -204,7 +205,8 @@ impl Artifact {
         }
     }
 
-    /// A framework whose libraries the program must load is a question of its own beside torch, which answers for itself.
+    /// Demotes a framework whose libraries the program must load, if there is torch: that has its
+    /// own verdict.
     pub(crate) fn demote_beside_torch(&mut self, has_torch: bool) {
         let is_open = self.missing.first().is_some_and(|missing| missing.effect == Effect::LoadedByProgram);
         if has_torch && is_open {
@@ -216,7 +218,7 @@ impl Artifact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArtifactKind {
     Program,
-    /// A library that is looked at by itself.
+    /// A library that is checked by itself.
     Library,
     Framework,
     /// A Python extension or a plugin that is not a framework's own.
@@ -255,7 +257,7 @@ pub enum Code {
         /// The language it is written in.
         isa: Option<PtxIsa>,
     },
-    /// Of a package that is known by its name.
+    /// The code of a package that is known by its name.
     Package(PackageCode),
     /// Not known, and why.
     Unknown(String),
@@ -265,15 +267,15 @@ pub enum Code {
     None,
 }
 
-/// What is known of the GPU code of a package by its name alone.
+/// Facts about the GPU code of a package, known from its name alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageCode {
-    /// What is not known, as a sentence.
+    /// The unknown property, as a sentence.
     pub why: String,
     pub fix: String,
     /// Whether it compiles its code at run time.
     pub compiles: bool,
-    /// Whether that is machine code, and never PTX that later cards could run.
+    /// Whether that is machine code, and never PTX that later GPUs could run.
     pub to_machine_code: bool,
     /// The lowest capability its documentation supports.
     pub min_capability: Option<Capability>,
@@ -288,10 +290,11 @@ pub struct CodeFile {
     pub patterns: Vec<Pattern>,
     /// Whether its modules were linked on the device side: then what is missing is a symbol (error 500).
     pub device_linked: bool,
-    /// Whether it is data of a program's own, loaded by the driver as it is: then PTX for a later card is invalid (218).
+    /// Whether it is data of a program, loaded by the driver as it is: then PTX for a later GPU is
+    /// invalid (218).
     pub loose: bool,
     pub toolkit: Option<CudaVersion>,
-    /// NVIDIA's libraries that are linked into it statically, as far as they choose kernels by the card: cuBLAS, cuDNN.
+    /// NVIDIA's libraries that are linked into it statically and choose kernels by the GPU: cuBLAS, cuDNN.
     pub embeds: Vec<&'static str>,
     /// Libraries it cannot be loaded without, by name.
     pub needed: Vec<String>,
@@ -302,10 +305,10 @@ pub struct CodeFile {
 pub enum Role {
     /// Every module is there to be used: one that does not load fails.
     Program,
-    /// A library of a framework or a package: most modules are there to be used, some for one kind of card alone, and
-    /// a library without any for the card is optional if another one covers it.
+    /// A library of a framework or a package: most modules are used, some by one kind of GPU only,
+    /// and a library without any for the GPU is optional if another one covers it.
     Framework,
-    /// NVIDIA's own libraries choose among modules by the card.
+    /// A library of NVIDIA's, which chooses among its modules by the GPU.
     Vendor,
 }
 
@@ -339,7 +342,7 @@ pub struct Missing {
     /// libcudnn.so.9
     pub library: String,
     pub needed_by: String,
-    /// What is wrong with it, where it is there: a version that it lacks.
+    /// The missing symbol version, if the library exists but lacks it.
     pub version: Option<String>,
     /// A file of that name that comes first and is not a library.
     pub broken: Option<String>,
@@ -352,16 +355,17 @@ impl Missing {
     }
 }
 
-/// What follows from a missing library.
+/// The effect of a missing library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// The loader stops, or the import fails.
     Fails,
-    /// The framework goes on with the CPU.
+    /// The framework falls back to the CPU.
     UsesCpu,
-    /// It lies in a wheel where the loader does not look: the program loads it first, or the framework uses the CPU.
+    /// It is in a wheel that the loader does not search: the program loads it first, or the
+    /// framework uses the CPU.
     LoadedByProgram,
-    /// It may be on the target: it was not looked for there.
+    /// It may be on the target, which was not searched.
     NotHere,
 }
 

@@ -17,7 +17,7 @@ pub type OnRead<'a> = &'a dyn Fn(&Image);
 
 /// The images of one subject that were opened so far.
 pub struct ImageSet<'a> {
-    /// What the user calls it.
+    /// The subject as the user named it.
     subject: &'a str,
     /// Variables that a container of it is started with.
     environment: &'a BTreeMap<String, String>,
@@ -31,12 +31,12 @@ pub struct ImageSet<'a> {
 struct Opened {
     image: Image,
     config: Evidence,
-    /// All that is in it, once it was read.
+    /// The evidence in its layers, once they were read.
     whole: Option<Evidence>,
 }
 
 impl<'a> ImageSet<'a> {
-    /// Opens the image for the processor that was asked for, or for this machine's.
+    /// Opens the image for the requested processor, or for this machine's.
     pub fn open(
         source: &ImageSource,
         access: &Access,
@@ -119,7 +119,7 @@ impl<'a> ImageSet<'a> {
         }
     }
 
-    /// All that is in an image, which is fetched and read if it was not before.
+    /// The evidence in an image, which is fetched and read if it was not before.
     fn evidence(&mut self, index: usize, facts: &Facts) -> Result<Option<&Evidence>, GatherError> {
         let Some(opened) = self.images.get_mut(index) else { return Ok(None) };
         if opened.whole.is_none() {

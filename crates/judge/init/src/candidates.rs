@@ -10,7 +10,7 @@ use crate::{Choice, InitContext};
 /// A Dockerfile with candidates for the versions in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Draft {
-    /// What the versions are called in an error: `torch 2.15.0+cu132`.
+    /// The name of the versions in an error: `torch 2.15.0+cu132`.
     pub(crate) subject: String,
     pub(crate) choices: Vec<Choice>,
     pub(crate) notes: Vec<String>,

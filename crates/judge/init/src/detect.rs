@@ -74,7 +74,7 @@ impl Installer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
     pub kind: ProjectKind,
-    /// For Python packages.
+    /// The installer of Python packages, if the project has any.
     pub installer: Option<Installer>,
     /// The file by which it was detected.
     pub file: String,
@@ -121,7 +121,7 @@ pub(crate) struct PythonManifest {
 }
 
 impl PythonManifest {
-    /// At most one per installer.
+    /// The manifests in a project, at most one per installer.
     fn all(files: &dyn Files, arch: Arch) -> Result<Vec<Self>, UsageError> {
         [Installer::Uv, Installer::Pip, Installer::Conda]
             .into_iter()

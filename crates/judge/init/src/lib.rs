@@ -23,13 +23,13 @@ use serde::Serialize;
 
 pub use detect::{Detected, Installer, ProjectKind, detect};
 
-/// What is known about a project before anything is chosen.
+/// Facts about a project before anything is chosen.
 pub struct InitContext<'a> {
     pub facts: &'a Facts,
     pub files: &'a dyn Files,
     /// The name of the project.
     pub name: &'a str,
-    /// What it will run on; none for machines without a GPU.
+    /// The target; none for machines without a GPU.
     pub target: Option<&'a Target>,
 }
 
@@ -70,7 +70,7 @@ pub struct InitOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scaffold {
     pub choices: Vec<Choice>,
-    /// What the user should know or do.
+    /// Notes about things that the user should know or do.
     pub notes: Vec<String>,
     pub files: Vec<GeneratedFile>,
 }

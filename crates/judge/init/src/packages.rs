@@ -22,7 +22,7 @@ pub(crate) struct FrameworkRelease {
     pub(crate) pythons: Vec<String>,
     /// The package index, if it is not PyPI.
     pub(crate) index: Option<String>,
-    /// What pip installs: `torch==2.15.0`.
+    /// Requirements for pip: `torch==2.15.0`.
     pub(crate) requirements: Vec<String>,
     /// Where its CUDA comes from, for the comment.
     pub(crate) remark: String,
@@ -42,7 +42,7 @@ impl FrameworkRelease {
     }
 }
 
-/// What the project and the user require of a release.
+/// Requirements of the project and the user for a release.
 pub(crate) struct Wanted<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) declared: &'a Declared,

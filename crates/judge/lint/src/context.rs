@@ -1,4 +1,4 @@
-//! What rules see of a Dockerfile, and how they report.
+//! The view that rules have of a Dockerfile, and how they report.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -20,7 +20,8 @@ pub struct LintContext<'a> {
     pub facts: &'a Facts,
     pub target: Option<&'a LintTarget>,
     pub files: &'a dyn Files,
-    /// What each stage contains, with what it is built on; the order is that of the stages.
+    /// The declared packages of each stage, with those of the stages it is built on; in the order
+    /// of the stages.
     pub declared: &'a [Declared],
     /// Whether the last stage needs a stage.
     pub needed: Vec<bool>,
@@ -30,19 +31,19 @@ pub struct LintContext<'a> {
     image_settings: HashMap<&'a str, (&'a Step<'a>, &'a Setting)>,
     in_order: Vec<RunCommand<'a>>,
     settings: HashMap<&'a str, Vec<StageSetting<'a>>>,
-    /// By stage.
+    /// Installed packages by stage.
     installed: Vec<Vec<Installed<'a>>>,
-    /// By stage, in the order of the file.
+    /// Packages by stage, in the order of the file.
     conda_packages: Vec<Vec<&'a DeclaredPackage>>,
     conda_cuda_packages: Vec<Vec<&'a CudaPackage>>,
     /// The nvidia/cuda tag that each stage starts from.
     cuda_images: Vec<OnceLock<Option<ImageTag>>>,
     /// The tags of nvidia/cuda that stages start from.
     cuda_tags: OnceLock<HashMap<&'a str, CudaImage<'a>>>,
-    /// What several rules ask for.
+    /// Results shared by several rules.
     pub(crate) nvidia_sources: OnceLock<Vec<(usize, &'a str, CommandArg<'a>)>>,
     pub(crate) source_builds: OnceLock<Vec<Compilation<'a>>>,
-    /// What cudock-compat finds in the last stage.
+    /// Findings of cudock-compat in the last stage.
     pub(crate) predicted: OnceLock<Vec<Finding>>,
 }
 
@@ -232,7 +233,7 @@ impl<'a> LintContext<'a> {
         self.cuda_images.get(stage)?.get_or_init(parse).as_ref()
     }
 
-    /// What the tables say about a tag of nvidia/cuda that a stage starts from.
+    /// The row of the tables about a tag of nvidia/cuda that a stage starts from.
     pub fn listed_image(&self, tag: &str) -> Option<&CudaImage<'a>> {
         self.cuda_tags.get_or_init(|| cuda_tags(self.build, self.facts)).get(tag)
     }

@@ -46,7 +46,7 @@ pub(crate) fn discover(directory: &Path) -> Vec<PathBuf> {
             files.insert(clean(path));
         } else if let Some(kind) = BuildFile::of_name(&name) {
             let named = kind.dockerfiles(path);
-            // A file may name anything on this machine; only what is below the directory was asked for.
+            // A file may name any path on this machine; only those below the directory were requested.
             let is_inside = |path: &PathBuf| {
                 path.canonicalize().is_ok_and(|path| path.is_file() && path.starts_with(&real))
             };

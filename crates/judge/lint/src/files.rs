@@ -14,7 +14,7 @@ use crate::{FileReport, Linter, SettingsError, source};
 /// The path that stands for standard input.
 const INPUT: &str = "-";
 
-/// What to do with fixes.
+/// How fixes are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixMode {
     /// Report findings only.
@@ -28,7 +28,7 @@ pub enum FixMode {
 /// A file with its findings.
 #[derive(Debug)]
 pub struct LintedFile {
-    /// As findings name it.
+    /// The name of the file in findings.
     pub name: String,
     /// The text that the findings are about.
     pub text: String,
@@ -37,7 +37,7 @@ pub struct LintedFile {
     pub fails: bool,
     /// The number of findings that were fixed.
     pub fixed: usize,
-    /// What fixes would change, as a unified diff.
+    /// The changes that fixes would make, as a unified diff.
     pub preview: Option<String>,
     pub is_input: bool,
 }

@@ -10,7 +10,8 @@ use crate::rules::rule;
 /// The comments of a file that switch findings off.
 #[derive(Default)]
 pub(crate) struct Ignores {
-    /// By the first line of an instruction: its last line, and the names that comments before or in it list.
+    /// Ignored names by the first line of an instruction, with its last line: those in comments before
+    /// or in it.
     by_line: BTreeMap<usize, (usize, HashSet<String>)>,
     /// The names that are off in the whole file.
     everywhere: HashSet<String>,

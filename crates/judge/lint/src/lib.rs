@@ -40,7 +40,7 @@ pub use rules::{RULES, Rule, rule};
 pub use selection::Selection;
 pub use source::LARGEST;
 
-/// What a Dockerfile is linted for.
+/// The machine for which a Dockerfile is linted.
 #[derive(Debug, Clone)]
 pub enum LintTarget {
     Gpu(Box<Target>),
@@ -48,7 +48,7 @@ pub enum LintTarget {
     Cpu,
 }
 
-/// What linting a file depends on, besides its text.
+/// Inputs of linting a file, besides its text.
 pub struct LintOptions<'a> {
     pub facts: &'a Facts,
     pub target: Option<&'a LintTarget>,
@@ -57,7 +57,7 @@ pub struct LintOptions<'a> {
     /// The processor that the image is built for, unless the file says so.
     pub arch: Arch,
     pub selection: &'a Selection,
-    /// What asks registries whether images exist; nothing is asked without it.
+    /// The check whether images exist in registries; without it, no request is sent.
     pub images: Option<&'a ImageCheck>,
 }
 

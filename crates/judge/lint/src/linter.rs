@@ -17,7 +17,7 @@ use crate::online::ImageCheck;
 use crate::selection::Selection;
 use crate::{Fixed, LintOptions, LintTarget, codes, fix_all, lint};
 
-/// What the user set for all files.
+/// Settings of the user for all files.
 #[derive(Debug, Clone, Default)]
 pub struct LintFlags {
     /// A GPU, an Azure size, or `cpu`.
@@ -65,12 +65,12 @@ pub struct Linter<'f> {
     today: Date,
     flags: LintFlags,
     settings: HashMap<Option<PathBuf>, Rc<LintSettings>>,
-    /// What asks registries, with `--online`.
+    /// Sends requests to registries, with `--online`.
     images: Option<&'f ImageCheck>,
 }
 
 impl<'f> Linter<'f> {
-    /// `images` asks registries; without it, nothing is asked.
+    /// A linter. `images` sends requests to registries; without it, none are sent.
     pub fn new(facts: &'f Facts, today: Date, flags: LintFlags, images: Option<&'f ImageCheck>) -> Self {
         Self { facts, today, flags, settings: HashMap::new(), images }
     }

@@ -1,4 +1,4 @@
-//! Asks registries whether base images exist.
+//! Checks in registries whether base images exist.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -12,7 +12,7 @@ use cudock_registry::{Client, Error, Options, Reference};
 
 use crate::context::LintContext;
 
-/// Asks registries for images, for each once.
+/// Looks up images in registries, each once.
 pub struct ImageCheck {
     client: Client,
     /// Whether an image exists; `None` if its registry did not say.
@@ -30,7 +30,7 @@ impl ImageCheck {
         Ok(Self { client, answers: RefCell::default(), problems: RefCell::default() })
     }
 
-    /// What registries did not say, and why.
+    /// Failed lookups, with the reason.
     pub fn problems(&self) -> Vec<String> {
         self.problems.borrow().iter().cloned().collect()
     }

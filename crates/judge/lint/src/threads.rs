@@ -5,7 +5,7 @@ use std::thread;
 
 /// The size of a file from which threads save time, in bytes. A thread starts in about 50 µs, and 16 KiB take a millisecond.
 const LONG: usize = 16 << 10;
-/// More threads than this find nothing to do: a few rules take most of the time.
+/// Maximum number of threads: a few rules take most of the time, so more would be idle.
 const MAX_THREADS: usize = 8;
 
 /// The number of threads for a text.

@@ -34,7 +34,7 @@ impl Report for LspError {
     }
 }
 
-/// What a client may set when it starts the server.
+/// Options that a client may set when it starts the server.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ClientOptions {
@@ -50,7 +50,8 @@ impl From<ClientOptions> for LintFlags {
     }
 }
 
-/// Serves the client on standard input and output until it disconnects. Returns whether it asked for that.
+/// Serves the client on standard input and output until it disconnects. Returns whether it
+/// requested the shutdown.
 pub fn serve_stdio(facts: &Facts, today: Date) -> Result<bool, LspError> {
     let (connection, threads) = Connection::stdio();
     let is_shut_down = serve(&connection, facts, today)?;
@@ -59,7 +60,7 @@ pub fn serve_stdio(facts: &Facts, today: Date) -> Result<bool, LspError> {
     Ok(is_shut_down)
 }
 
-/// Serves a client until it disconnects. Returns whether it asked for that.
+/// Serves a client until it disconnects. Returns whether it requested the shutdown.
 pub fn serve(connection: &Connection, facts: &Facts, today: Date) -> Result<bool, LspError> {
     server::LanguageServer::start(connection, facts, today)?.run()
 }

@@ -33,7 +33,7 @@ pub(crate) struct LanguageServer<'a> {
     facts: &'a Facts,
     today: Date,
     flags: LintFlags,
-    /// By URI.
+    /// Open documents by URI.
     documents: HashMap<String, OpenDocument>,
     /// The last error that was shown, so that it is shown once.
     shown: String,
@@ -64,7 +64,7 @@ impl<'a> LanguageServer<'a> {
         Ok(server)
     }
 
-    /// Answers until the client disconnects. Returns whether it asked for that.
+    /// Handles messages until the client disconnects. Returns whether it requested the shutdown.
     pub(crate) fn run(mut self) -> Result<bool, LspError> {
         for message in &self.connection.receiver {
             match message {

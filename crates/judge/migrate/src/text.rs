@@ -9,7 +9,8 @@ use serde::Serialize;
 /// The size limit for files, in bytes. A script or template is a thousandth of this; larger files are data.
 pub const MAX_FILE_SIZE: u64 = 16 << 20;
 
-/// At most one of this many characters may be invalid: a comment in another encoding passes, a binary does not.
+/// Number of characters of which at most one may be invalid: a comment in another encoding passes,
+/// a binary does not.
 const TEXT_TO_NOISE: usize = 10;
 
 /// An error in decoding a file.

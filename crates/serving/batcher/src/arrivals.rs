@@ -25,7 +25,7 @@ pub(crate) struct ArrivalModel {
     last_offer: Option<u64>,
     /// Time between two requests, admitted or not.
     offer_gap: MovingAverage,
-    /// Most requests in the server at once, in this window and in the one before.
+    /// Maximum number of requests in the server at once, in this window and in the one before.
     peak: usize,
     previous_peak: usize,
     finished_batches: u32,

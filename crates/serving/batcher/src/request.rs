@@ -49,11 +49,11 @@ pub struct Batch {
     pub padded_rows: usize,
 }
 
-/// What a free lane does next.
+/// The next action of a free lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaneAction {
     Run(Batch),
-    /// Ask again at this time, or earlier if a request is admitted, a batch finishes or the reads are drained.
+    /// Call again at this time, or earlier if a request is admitted, a batch finishes or the reads are drained.
     WaitUntil(Time),
     /// Nothing can run until a request is admitted or a batch finishes.
     Idle,

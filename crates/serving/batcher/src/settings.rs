@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Limits of a [`crate::Batcher`]. It learns what is best within them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatcherSettings {
-    /// Most rows of a batch. A request with more rows runs in a batch of its own.
+    /// Maximum number of rows of a batch. A request with more rows runs in a batch of its own.
     pub max_rows: usize,
     /// Longest time that a request is held back for others to join it while the device is idle.
     pub max_wait: Duration,
@@ -16,14 +16,14 @@ pub struct BatcherSettings {
     pub pad: bool,
     /// Time within which 99 % of the requests finish, from admission to the end of their batch.
     pub latency_target: Option<Duration>,
-    /// Most queued rows, and most queued requests, since requests may have no rows. A larger request is admitted into
-    /// an empty queue.
+    /// Maximum number of queued rows, and of queued requests, since requests may have no rows. A
+    /// larger request is admitted into an empty queue.
     pub max_queued_rows: usize,
     pub max_queued_bytes: usize,
     /// Reject requests that would be queued for longer than this, as far as batch times are known.
     pub max_queue_time: Duration,
-    /// Most batches in the engine at once. The device is assumed to run one after the other; further lanes are there to
-    /// fill the next batch meanwhile.
+    /// Maximum number of batches in the engine at once. The device is assumed to run one after the
+    /// other; further lanes are there to fill the next batch meanwhile.
     pub lanes: usize,
     /// Whether the engine runs on the CPU cores that also read requests and write responses. If so, running a small
     /// batch while requests are still being read gains nothing, and an idle device waits up to `max_wait` until

@@ -43,8 +43,8 @@ macro_rules! driver {
                 // made for being opened by any program.
                 let library = unsafe { Library::new("libcuda.so.1") }.map_err(|error| error.to_string())?;
                 Ok(Self {
-                    // SAFETY: each symbol is declared as cuda.h has it; the function pointers are used no longer than
-                    // the library is open, which is kept beside them.
+                    // SAFETY: each symbol is declared as cuda.h has it; the function pointers are
+                    // not used after the library is closed, because both are in the same value.
                     $($name: *unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> CudaResult>($symbol) }
                         .map_err(|error| error.to_string())?,)*
                     _library: library,
@@ -184,7 +184,8 @@ impl DeviceMemory {
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
         if self.gpu.enter().is_ok() {
-            // SAFETY: the memory came from `cuMemAlloc` and nobody else frees it; freeing waits for work that uses it.
+            // SAFETY: the memory came from `cuMemAlloc` and is freed nowhere else; freeing waits
+            // for work that uses it.
             unsafe { (self.gpu.driver.free)(self.address) };
         }
         self.budget.release(self.size);
@@ -247,7 +248,7 @@ impl CudaStream {
         unsafe { provider.with_compute_stream(self.stream.cast()) }
     }
 
-    /// As [`CudaStream::assign_to_cuda`].
+    /// Sets the stream of TensorRT; see [`CudaStream::assign_to_cuda`].
     pub(crate) fn assign_to_tensorrt(&self, provider: TensorRT) -> TensorRT {
         // SAFETY: as there.
         unsafe { provider.with_compute_stream(self.stream.cast()) }
@@ -303,7 +304,8 @@ impl CudaStream {
 impl Drop for CudaStream {
     fn drop(&mut self) {
         if self.gpu.enter().is_ok() {
-            // SAFETY: made in `new`, and nobody else destroys them; the driver does so after the work that is queued.
+            // SAFETY: made in `new`, and destroyed nowhere else; the driver does so after the work
+            // that is queued.
             unsafe {
                 (self.gpu.driver.event_destroy)(self.event);
                 (self.gpu.driver.stream_destroy)(self.stream);

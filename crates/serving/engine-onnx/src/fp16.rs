@@ -17,7 +17,7 @@ use crate::{OnnxEngine, OnnxEngineSettings};
 
 /// The file of a converted model's weights, if they do not fit into the model itself.
 const WEIGHTS_FILE: &str = "weights";
-/// Most bytes of a model with its weights in memory; protobuf allows 2 GiB.
+/// Maximum number of bytes of a model with its weights in memory; protobuf allows 2 GiB.
 const MAX_INLINE: u64 = i32::MAX.unsigned_abs() as u64 - (1 << 20);
 /// Rows of the batch that is compared.
 const SAMPLE_ROWS: usize = 4;

@@ -1,7 +1,8 @@
 //! ONNX Runtime as an engine.
 //!
-//! What it takes to run a batch of certain shapes (views of the lane's memory, device buffers, captured CUDA graphs) is
-//! created once and kept. The library is loaded at run time, so that the program is built and runs without it.
+//! Everything needed to run a batch of certain shapes (views of the lane's memory, device buffers,
+//! captured CUDA graphs) is created once and kept. The library is loaded at run time, so that the
+//! program is built and runs without it.
 //!
 //! `unsafe` is denied except in two modules: `ort_tensor` (ONNX Runtime) and `cuda` (the driver).
 

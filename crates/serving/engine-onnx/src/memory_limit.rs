@@ -1,7 +1,7 @@
 //! The limit of an engine's device memory, divided among those that allocate it.
 //!
-//! Sessions take memory from arenas of their own, one each, for weights, intermediate values and the workspaces of
-//! convolutions. Inputs and outputs of lanes are allocated beside them.
+//! Sessions allocate memory from arenas of their own, one each, for weights, intermediate values
+//! and the workspaces of convolutions. Inputs and outputs of lanes are allocated separately.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

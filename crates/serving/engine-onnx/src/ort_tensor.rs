@@ -252,8 +252,9 @@ pub(crate) fn run(
         .iter()
         .map(|value| value.as_ref().map_or(std::ptr::null_mut(), |value| value.value.as_ptr()))
         .collect();
-    // SAFETY: session, options, names and values are alive; the lengths are those of the arrays. `&mut Session` keeps other
-    // runs of it away, and the values' memory is looked at by nobody else until this returns (`Runner` holds all).
+    // SAFETY: session, options, names and values are alive; the lengths are those of the arrays.
+    // `&mut Session` excludes other runs of it, and the values' memory is not accessed elsewhere
+    // until this returns (`Runner` holds all).
     let status = unsafe {
         (ort::api().Run)(
             session.ptr().cast_mut(),

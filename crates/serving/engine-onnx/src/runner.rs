@@ -17,9 +17,10 @@ use crate::memory_limit::is_out_of_memory;
 use crate::ort_tensor::{self, OrtTensor, TensorNames};
 use crate::run_plan::{RunPlan, RunPlanInputs, known_extent};
 
-/// Most plans of a lane. Beyond that all are dropped: a model whose shapes vary that much gains little from them.
+/// Maximum number of plans of a lane. Beyond that all are dropped: a model whose shapes vary that
+/// much gains little from them.
 const MAX_PLANS: usize = 512;
-/// Most CUDA graphs of a lane: each keeps device memory.
+/// Maximum number of CUDA graphs of a lane: each keeps device memory.
 const MAX_GRAPHS: u32 = 64;
 
 /// Immutable data that all lanes of a model share.
@@ -313,7 +314,7 @@ impl Lane for Runner {
         _limit: Duration,
         _is_wanted: &dyn Fn() -> bool,
     ) -> Result<Vec<OutputView<'_>>, EngineError> {
-        // Nobody cancels these.
+        // These runs are never canceled.
         self.run_batch(1)?;
         self.memory.output_views()
     }

@@ -22,7 +22,7 @@ const MODULES: [(&str, &str); 5] = [
     ("cudock_tensors", include_str!("../worker/tensors.py")),
 ];
 
-/// What the worker receives.
+/// The settings sent to the worker.
 #[derive(Clone, Debug, serde::Serialize)]
 struct WorkerSettings {
     #[serde(flatten)]

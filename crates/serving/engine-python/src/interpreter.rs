@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::Environment;
 
-/// The interpreter for a model: that of the active environment, of an environment beside the model or in `current`, the
-/// current directory, or the one on `PATH`.
+/// The interpreter for a model: that of the active environment, of an environment next to the model
+/// or in `current`, the current directory, or the one on `PATH`.
 ///
 /// Only the directory of the model and its parent are searched: others above it may belong to other users.
 pub(crate) fn find(model: &Path, current: Option<&Path>, environment: &Environment) -> Option<PathBuf> {

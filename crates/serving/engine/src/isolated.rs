@@ -232,7 +232,7 @@ impl IsolatedLane {
         }
     }
 
-    /// Waits for the reply, and asks the engine to cancel the batch once no client wants it. It still waits then,
+    /// Waits for the reply, and cancels the batch once no client wants it. It still waits then,
     /// because the engine uses the lane's memory until it replies.
     fn receive(&mut self, limit: Duration, is_wanted: &dyn Fn() -> bool) -> io::Result<usize> {
         let mut waited = Duration::ZERO;

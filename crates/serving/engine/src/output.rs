@@ -19,14 +19,14 @@ const LINE: usize = 8 << 10;
 /// Lines of a stream that are kept within a period; the others are counted.
 const LINES: usize = 100;
 const PERIOD: Duration = Duration::from_secs(1);
-/// Most bytes that are still read when the engine is gone: more than pipes hold.
+/// Maximum number of bytes that are still read when the engine is gone: more than pipes hold.
 const MAX_REST: usize = 2 << 20;
 
 /// Receives lines of a stream: `stdout` or `stderr`.
 pub type OutputSink = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
 
-/// The thread that reads what an engine and the processes it started print. It ends when they have closed their ends, and
-/// when this is dropped, whoever has them then.
+/// The thread that reads the output of an engine and of the processes it started. It ends when all
+/// of them have closed their ends, or when this is dropped.
 pub(crate) struct OutputReader {
     /// Closed when this is dropped, which the thread sees.
     _open: PipeWriter,
@@ -183,7 +183,7 @@ mod tests {
         assert!(Command::new("kill").arg(sleeping.to_string()).status().unwrap().success());
     }
 
-    /// The lines of output that arrives in parts, each so many milliseconds after the start.
+    /// The lines of output that arrives in parts, each at its number of milliseconds after the start.
     fn lines(parts: &[(u64, &[u8])]) -> Vec<String> {
         let start = Instant::now();
         let mut found = Vec::new();

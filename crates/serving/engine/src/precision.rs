@@ -69,7 +69,7 @@ pub fn run_sample(
     Err(failure.unwrap_or_else(|| EngineError::Failed("the model has no inputs".to_owned())))
 }
 
-/// Most bytes of an input of a sample.
+/// Maximum number of bytes of an input of a sample.
 const MAX_INPUT: usize = 1 << 30;
 
 fn random_inputs(signature: &Signature, rows: usize, dynamic: usize) -> Option<Vec<(Vec<usize>, Vec<u8>)>> {

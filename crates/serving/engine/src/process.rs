@@ -28,7 +28,7 @@ pub(crate) struct EngineProcess {
     state: Mutex<ProcessState>,
     /// The engine's owner ends everything when this stream closes, and closes its own end when nothing is left.
     control: Mutex<UnixStream>,
-    /// Ends with this, even if somebody else has the pipes that it reads.
+    /// Ends with this, even if other processes have the pipes that it reads.
     output: Option<OutputReader>,
     mark: EngineMark,
 }
@@ -99,7 +99,7 @@ impl EngineProcess {
         lock(&self.state).exit_reason.clone()
     }
 
-    /// Asks it to cancel a batch. A process that is exiting need not receive it.
+    /// Requests the cancellation of a batch. A process that is exiting need not receive it.
     pub(crate) fn cancel(&self, request: &CancelRequest) {
         let _ = send_message(&mut lock(&self.control), request);
     }

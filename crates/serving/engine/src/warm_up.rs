@@ -66,7 +66,7 @@ mod tests {
         inputs: Vec<(usize, Vec<usize>, usize)>,
         runs: usize,
         dies: bool,
-        /// Most rows with which it does not fail.
+        /// Maximum number of rows with which it does not fail.
         fits: usize,
     }
 

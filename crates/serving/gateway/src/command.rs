@@ -13,7 +13,7 @@ use crate::{Gateway, GatewaySettings, GatewaySettingsError};
 /// The port that container platforms choose.
 const PORT: &str = "PORT";
 
-/// What a user asks of a gateway.
+/// The options of `cudock gateway`.
 #[derive(Clone, Debug, Default)]
 pub struct GatewayRequest {
     /// A port of the loopback interface, in place of the addresses of the options.

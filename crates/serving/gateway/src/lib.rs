@@ -4,8 +4,9 @@
 //! else is passed on as it arrives. Requests go to the upstream with the fewest outstanding ones; while none can be
 //! reached, they are held. JSON is handled as text ([`rows`]): rows come back byte for byte.
 //!
-//! **Nothing is merged or split because nobody thought of it.** Requests share a batch only if everything but rows and named,
-//! harmless headers is equal (`batch_headers`), and an answer is split only if each list in it is known (`answer`).
+//! **Unknown parts are never merged or split.** Requests share a batch only if everything but rows
+//! and named, harmless headers is equal (`batch_headers`), and a response is split only if each
+//! list in it is known (`answer`).
 
 pub mod batching;
 mod command;

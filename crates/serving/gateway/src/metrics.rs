@@ -20,9 +20,9 @@ const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 /// How a request is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
-    /// In a batch.
+    /// Sent as part of a batch.
     Batched,
-    /// As it is.
+    /// Forwarded unchanged.
     Forwarded,
 }
 

@@ -12,7 +12,7 @@ use crate::InputError;
 
 /// Longest boundary that RFC 2046 allows.
 const LONGEST_BOUNDARY: usize = 70;
-/// Most files of a request.
+/// Maximum number of files of a request.
 const MOST_FILES: usize = 1024;
 /// Longest head of a part.
 const LONGEST_HEAD: usize = 4096;

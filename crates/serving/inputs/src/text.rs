@@ -22,7 +22,7 @@ pub struct TextInput {
     tokenizer: Tokenizer,
     /// The inputs, in signature order.
     inputs: Vec<TokenInput>,
-    /// Most tokens of a text.
+    /// Maximum number of tokens of a text.
     max_length: Option<usize>,
     /// Length of every row, if the model fixes it.
     row_length: Option<usize>,
@@ -85,7 +85,7 @@ impl TextInput {
         &self.request_signature
     }
 
-    /// Most bytes that are allocated for a text of that length.
+    /// Maximum number of bytes that are allocated for a text of that length.
     pub fn memory(&self, text: usize) -> usize {
         text.saturating_mul(MEMORY_FACTOR)
     }
@@ -164,7 +164,7 @@ impl TokenInput {
     }
 }
 
-/// What each input of the model takes.
+/// The role of each input of the model.
 fn inputs(options: &TextOptions, signature: &Signature) -> Result<Vec<TokenInput>, OptionError> {
     let roles = [
         (TokenRole::Ids, "serve.text.ids", options.ids.as_deref(), "input_ids"),

@@ -14,7 +14,7 @@ use crate::{LoadError, LoadRequest};
 const PAUSE: Duration = Duration::from_millis(10);
 const READ_AT_ONCE: usize = 128 << 10;
 
-/// What determines when a request is sent.
+/// The source of requests, which determines when each is sent.
 #[derive(Debug)]
 pub(crate) enum LoadSource {
     /// This many clients, each of which sends after its response.

@@ -22,7 +22,7 @@ pub struct Estimate {
 pub struct EstimateTerm {
     pub kind: TermKind,
     pub bytes: u64,
-    /// As text: "102 MB of fp32 weights".
+    /// The term as text: "102 MB of fp32 weights".
     pub text: String,
     /// The basis of the figure: the model file, a source, or an assumption.
     pub basis: String,

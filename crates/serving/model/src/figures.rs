@@ -19,7 +19,7 @@ pub const PROCESS: Figure = Figure {
     dated: "2019-10-22",
 };
 
-/// What inference adds to the weights, in percent, if the file has no shapes of intermediate values.
+/// Memory of inference in percent of the weights, if the file has no shapes of intermediate values.
 pub const INFERENCE_PERCENT: Figure = Figure {
     value: 20,
     meaning: "inference adds up to 20 % to the weights of a transformer, its cache for short texts included",

@@ -4,13 +4,13 @@ use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignFormat {
-    /// What it is: "a PyTorch model".
+    /// The description: "a PyTorch model".
     pub name: &'static str,
     /// The command or call that exports it.
     pub export: &'static str,
 }
 
-/// The format of a model that cannot be served, told by its name.
+/// The format of a model that cannot be served, detected by its name.
 pub fn foreign_format(path: &Path) -> Option<ForeignFormat> {
     let (name, export) = match path.extension()?.to_str()? {
         "ckpt" => (

@@ -1,4 +1,4 @@
-//! Models that Python runs, told by their names.
+//! Models that Python runs, detected by their names.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,8 @@ pub fn is_saved_model(path: &Path) -> bool {
     path.join("saved_model.pb").is_file()
 }
 
-/// The other files of a model that Python runs: the variables of a `SavedModel`; the code beside other models.
+/// The other files of a model that Python runs: the variables of a `SavedModel`; the code next to
+/// other models.
 pub fn python_files(path: &Path) -> Vec<PathBuf> {
     let entries = |directory: &Path| {
         let entries = std::fs::read_dir(directory).into_iter().flatten();

@@ -9,7 +9,7 @@ use cudock_tensor::{RequestError, ResponseError};
 /// The reason why a request failed. Its message is sent to the client.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum ServeError {
-    /// The request is rejected before it is looked at, or for lack of resources.
+    /// The request is rejected before it is read, or for lack of resources.
     #[error(transparent)]
     Rejected(#[from] HttpRejection),
     #[error("model `{name}` not found{}", suggestion.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]

@@ -1,4 +1,4 @@
-//! What a server does with requests.
+//! The interface between a server and the handler of its requests.
 
 use std::error::Error;
 use std::future::{Future, ready};
@@ -17,7 +17,7 @@ use crate::request::rejection::HttpRejection;
 pub const QUEUE_STAGE: &str = "queue";
 pub const COMPUTE_STAGE: &str = "compute";
 
-/// What a server does with requests. All I/O threads share one handler.
+/// The handler of requests. All I/O threads share one handler.
 pub trait Handler: Send + Sync + 'static {
     /// The body of a response. One that lasts as long as its client likes must be a
     /// [`MonitoredBody`](crate::MonitoredBody), or its connection counts as idle.
@@ -30,8 +30,8 @@ pub trait Handler: Send + Sync + 'static {
         activity: &Arc<ConnectionActivity>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// What a request does besides getting its response. Only asked about requests of web pages of other origins, of which
-    /// those that change something are rejected.
+    /// The effect of a request besides its response. Only called for requests of web pages of other
+    /// origins, of which those that change something are rejected.
     fn effect(&self, request: &Request<Incoming>) -> Effect;
 
     /// The response to a request that is rejected before it reaches [`Handler::handle`].

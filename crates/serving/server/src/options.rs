@@ -1,4 +1,4 @@
-//! What users choose of any server.
+//! Options common to all servers.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the requests of a server share.
+//! Resources shared by the requests of a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,8 @@ use crate::settings::ServerSettings;
 /// Shorter bodies are not worth compressing.
 const WORTH_COMPRESSING: usize = 1024;
 
-/// What the requests of a server share: memory, worker threads, limits, and whether the server shuts down.
+/// Resources shared by the requests of a server: memory, worker threads, limits, and whether the
+/// server shuts down.
 pub struct ServerResources {
     pub budget: Arc<Budget>,
     /// Threads for jobs that would block an I/O thread.

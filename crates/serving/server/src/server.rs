@@ -29,7 +29,7 @@ use crate::settings::ServerSettings;
 
 /// Backlog of connections that were not accepted yet.
 const BACKLOG: i32 = 4096;
-/// Interval at which changed files are looked for: keys, certificates, and those of the handler.
+/// Interval of checks for changed files: keys, certificates, and those of the handler.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// How long connections without a request stay open during shutdown, so that a request already on its way is still
 /// processed.
@@ -340,7 +340,8 @@ async fn accept<H: Handler>(
     }
 }
 
-/// Who can connect to a listener. One without an address is treated as the one with more rules.
+/// The clients that can connect to a listener; those of this machine, for which rules are stricter,
+/// if its address is unknown.
 fn reach_of(listener: &tokio::net::TcpListener) -> Reach {
     let address = listener.local_addr().map(|address| address.ip().to_canonical());
     if address.is_ok_and(|address| !address.is_loopback()) { Reach::Network } else { Reach::Loopback }

@@ -22,7 +22,7 @@ pub struct Envelope {
     pub strict: bool,
 }
 
-/// What the JSON of a response looks like.
+/// The JSON form of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseForm {
     /// `{"prediction": …, "device": …}`
@@ -246,7 +246,7 @@ pub fn is_text(body: &[u8], envelope: &Envelope, input: &str) -> bool {
         return envelope.bare && begins_with_string(&mut cursor);
     }
     let mut found = false;
-    // An error ends the search as soon as it is decided; whoever reads the body reports those of the text.
+    // An error ends the search as soon as it is decided; the reader of the body reports errors of the text.
     let _ = cursor.object(&"", |cursor, key| {
         if !envelope.inputs.iter().any(|(name, _)| *name == key) {
             return cursor.skip(&"");

@@ -17,7 +17,7 @@ pub struct InferenceRequest {
     pub rows: usize,
     /// Whether the client sent one row without the row dimension, and expects the same of the response.
     pub single: bool,
-    /// What the client expects the response to look like, in JSON.
+    /// The JSON form of the response that the client expects.
     pub form: ResponseForm,
     /// The requested outputs; all, in signature order, if empty.
     pub outputs: Vec<RequestedOutput>,
@@ -58,11 +58,11 @@ impl InferenceResponse {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// Most bytes of a body, after decompression.
+    /// Maximum number of bytes of a body, after decompression.
     pub body: usize,
-    /// Most dimensions of a tensor.
+    /// Maximum number of dimensions of a tensor.
     pub rank: usize,
-    /// Most elements of a tensor.
+    /// Maximum number of elements of a tensor.
     pub elements: usize,
 }
 

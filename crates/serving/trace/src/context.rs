@@ -30,7 +30,7 @@ pub struct TraceContext {
     pub parent: SpanId,
     /// Whether the caller records the trace.
     pub is_sampled: bool,
-    /// What vendors add; empty if there is none.
+    /// State added by vendors; empty if there is none.
     pub state: String,
 }
 

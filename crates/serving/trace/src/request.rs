@@ -8,7 +8,7 @@ use cudock_base::lock;
 use crate::context::{SpanId, TraceContext, TraceId, format_parent};
 use crate::sampler::Sampler;
 
-/// Most stages of a request; further ones are not recorded.
+/// Maximum number of stages of a request; further ones are not recorded.
 const MAX_STAGES: usize = 32;
 
 /// The trace of one request: where it belongs, and what was done when.

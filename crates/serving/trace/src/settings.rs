@@ -36,9 +36,9 @@ pub struct ExportSettings {
     /// Describes this process in all traces and metrics.
     pub(crate) resource: Vec<(String, String)>,
     pub(crate) sampler: Sampler,
-    /// Most spans that wait to be sent.
+    /// Maximum number of spans that wait to be sent.
     pub(crate) queue: usize,
-    /// Most spans that are sent at once.
+    /// Maximum number of spans that are sent at once.
     pub(crate) batch: usize,
     /// Longest time that spans wait.
     pub(crate) delay: Duration,
@@ -104,7 +104,7 @@ impl ExportSettings {
     }
 }
 
-/// Most spans that may wait, whatever the environment says.
+/// Maximum number of spans that may wait, whatever the environment says.
 const MAX_QUEUE: usize = 1 << 20;
 
 fn sampler(name: Option<String>, argument: Option<&str>) -> Result<Sampler, ExportError> {

@@ -2,7 +2,7 @@
 
 use cudock_loadgen::results::text::{count, milliseconds};
 
-/// Rows of the chart, and columns of the figures beside it.
+/// Rows of the chart, and columns of the figures next to it.
 const HEIGHT: usize = 6;
 const FIGURES: usize = 9;
 

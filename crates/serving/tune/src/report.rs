@@ -81,7 +81,7 @@ struct TrialReport {
     error: Option<String>,
 }
 
-/// What a report is made of.
+/// Inputs of a report.
 pub(crate) struct ReportInput<'a> {
     pub(crate) model: &'a Path,
     pub(crate) device: DeviceChoice,

@@ -27,7 +27,7 @@ const PAD_ROWS: &str = "pad_rows";
 const GRAPHS: &str = "graphs";
 /// Lanes of a GPU engine that are tried; Python models gain from more, since filling a lane takes Python's lock.
 const GPU_LANES: [usize; 7] = [1, 2, 3, 4, 6, 8, 10];
-/// Most lanes and sessions of a CPU engine that are tried.
+/// Maximum number of lanes and sessions of a CPU engine that are tried.
 const MAX_CPU_LANES: usize = 16;
 const MAX_SESSIONS: usize = 4;
 
@@ -41,7 +41,7 @@ pub(crate) enum SettingValue {
     Name(&'static str),
 }
 
-/// As TOML.
+/// Formats the value as TOML.
 impl fmt::Display for SettingValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,7 +102,7 @@ pub(crate) struct ServeSpace {
     on_gpu: bool,
 }
 
-/// What decides which settings are searched.
+/// The properties of a model that decide which settings are searched.
 #[derive(Clone, Debug)]
 pub(crate) struct TunedModel {
     pub(crate) is_python: bool,
@@ -293,9 +293,9 @@ pub(crate) enum TuneSpaceError {
 
 /// Which combinations are worth trying.
 struct Rules {
-    /// For each axis its key and the counts that are its values.
+    /// The key of each axis, with the counts that are its values.
     axes: Vec<(&'static str, Vec<usize>)>,
-    /// Most threads of all lanes on a CPU.
+    /// Maximum number of threads of all lanes on a CPU.
     max_threads: usize,
     current: Config,
 }

@@ -207,7 +207,7 @@ impl TunedManifest {
             let text = files::read_text(&file)?;
             return Ok(Self { path: file, original: text.clone(), text });
         }
-        // A model without a project gets a file beside it.
+        // A model without a project gets a file next to it.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let file = path.with_file_name(FILE_NAME);
         if is_written && file.exists() {

@@ -8,7 +8,7 @@ use cudock_init::{Installer, ProjectKind};
 
 use cudock_project::choice;
 
-/// What a project is built with.
+/// The values of `--kind`: name, help and kind.
 const KINDS: &[(&str, &str, ProjectKind)] = &[
     ("cmake", "CUDA program, built by CMake", ProjectKind::Cmake),
     ("make", "CUDA program, built by make", ProjectKind::Make),
@@ -19,7 +19,7 @@ const KINDS: &[(&str, &str, ProjectKind)] = &[
     ("onnx", "ONNX model, served by cudock", ProjectKind::Onnx),
 ];
 
-/// What installs the Python packages of a project.
+/// The values of `--installer`: name, help and installer.
 const INSTALLERS: &[(&str, &str, Installer)] = &[
     ("pip", "pip, from requirements.txt or pyproject.toml", Installer::Pip),
     ("uv", "uv, from uv.lock", Installer::Uv),

@@ -1,4 +1,4 @@
-//! What all servers take.
+//! Arguments shared by all servers.
 
 use std::path::PathBuf;
 

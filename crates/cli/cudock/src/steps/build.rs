@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, line};
 use crate::steps::progress::Lines;
 
-/// Prints what was built. The answer is no if it would not run.
+/// Prints the report of a build. Returns [`Outcome::No`] if the image would not run.
 pub(crate) fn report(built: &cudock_build::BuildReport, explain: bool, format: Format) -> Outcome {
     match format {
         Format::Json => output::report(built),

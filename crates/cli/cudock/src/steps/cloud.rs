@@ -18,7 +18,7 @@ use crate::steps::engine::home;
 /// The exit code of a command that Ctrl-C ended, as in shells.
 pub(crate) const INTERRUPTED: i32 = 130;
 
-/// Prints what a deployment has to tell.
+/// Prints the events of a deployment.
 pub(crate) struct Printer;
 
 impl DeployOutput for Printer {
@@ -52,7 +52,7 @@ pub(crate) fn session() -> Result<Session, Failure> {
     Ok(Session::open(&Environment::of_process(), |text| note(text))?)
 }
 
-/// What Azure says about placements before one of them is tried.
+/// Checks placements with Azure before one of them is tried.
 pub(crate) fn asked(session: &Session, facts: &Facts, placements: Vec<PlannedDeployment>) -> Preflight {
     let environment = Environment::of_process();
     let preflight = preflight(&session.interruptible, facts, &environment, placements, output::today());

@@ -19,7 +19,7 @@ pub(crate) fn access(platform: Option<Platform>, offline: bool) -> Access {
     Access { platform, offline, pull: None, progress: progress() }
 }
 
-/// What is told about downloads.
+/// A progress display for downloads.
 pub(crate) fn progress() -> Arc<dyn Progress> {
     Arc::new(Lines::default())
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use cudock_host::host::NvmlResult;
 use cudock_host::nvml;
 
-/// Asks NVML in a child process: a broken driver can hang or crash the process that asks.
+/// Queries NVML in a child process: a broken driver can hang or crash the process that calls it.
 pub(crate) fn ask_nvml(library: Option<&Path>) -> NvmlResult {
     let Ok(program) = std::env::current_exe() else {
         return NvmlResult::Failed("cannot locate the cudock executable".to_owned());

@@ -19,7 +19,7 @@ use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, Format, TableUsed, YELLOW, line, styled};
 use crate::steps::images::{access, note_local, progress};
 
-/// What is made smaller, for which GPUs.
+/// The options of `cudock slim`: the input, and the GPUs whose code is kept.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct SlimRequest {

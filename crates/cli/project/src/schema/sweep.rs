@@ -99,7 +99,8 @@ impl ParameterValue {
     }
 }
 
-/// As the program reads it: without quotes, and floats with the digits that are needed to read them back.
+/// Formats the value as the program reads it: without quotes, and floats with the digits needed to
+/// read them back.
 impl fmt::Display for ParameterValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

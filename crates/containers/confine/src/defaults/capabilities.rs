@@ -24,7 +24,7 @@ pub const STANDARD_CAPABILITIES: [Capability; 14] = [
 /// The capabilities after `--cap-add` and `--cap-drop`, by number, for the bounding, permitted and effective sets. The
 /// inheritable set stays empty (CVE-2022-29162).
 ///
-/// As in docker, names take precedence over `ALL`: `--cap-drop ALL --cap-add CHOWN` leaves one, `--cap-add ALL --cap-drop
+/// Names take precedence over `ALL`, as in docker: `--cap-drop ALL --cap-add CHOWN` leaves one, `--cap-add ALL --cap-drop
 /// CHOWN` removes one. A capability that is both added and dropped by name is dropped.
 pub fn capabilities(add: &[CapabilityChange], drop: &[CapabilityChange]) -> Vec<Capability> {
     let add_all = add.contains(&CapabilityChange::All);

@@ -28,7 +28,7 @@ impl Access {
         self.0
     }
 
-    /// From the kernel's bits; others are dropped.
+    /// The access that the kernel's bits stand for; other bits are ignored.
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & 7)
     }

@@ -1,8 +1,9 @@
 //! A handle to our own executable that a container cannot write to.
 //!
-//! A process that enters a container is briefly visible there, and `/proc/PID/exe` leads to its executable on the host, past
-//! all mounts. Root in the container can hold that link open, write to the file once nobody runs it, and so take over the
-//! next start (CVE-2019-5736). So a process that enters a container runs from something else:
+//! A process that enters a container is briefly visible there, and `/proc/PID/exe` leads to its
+//! executable on the host, past all mounts. Root in the container can hold that link open, write to
+//! the file once no process runs it, and so take over the next start (CVE-2019-5736). So a process
+//! that enters a container runs from something else:
 //!
 //! 1. [`by_overlay`]: the file through a detached read-only overlay mount of its directory. Nothing is copied and pages are
 //!    shared with the file. Needs the right to mount.

@@ -100,9 +100,9 @@ fn decision_code(decision: &Decision) -> Vec<Instruction> {
 enum JumpTarget {
     /// The next instruction.
     Next,
-    /// After this comparison, which holds.
+    /// The instruction after this comparison, which holds.
     Holds,
-    /// After the case, which does not apply.
+    /// The instruction after the case, which does not apply.
     Fails,
 }
 

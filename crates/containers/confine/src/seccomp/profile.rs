@@ -3,7 +3,7 @@
 use super::abi::Abi;
 use crate::Capability;
 
-/// What happens to a system call.
+/// The action for a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     Allow,
@@ -169,14 +169,14 @@ impl SyscallRule {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// What happens to calls without a rule.
+    /// The action for calls without a rule.
     pub otherwise: Action,
     /// The ABIs it allows besides the machine's own; a call through any other kills the process.
     pub companions: Vec<Abi>,
     pub rules: Vec<SyscallRule>,
 }
 
-/// What decides which rules apply.
+/// The conditions that decide which rules apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterContext {
     /// The machine's own ABI.

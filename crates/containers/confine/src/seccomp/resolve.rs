@@ -8,7 +8,7 @@ use super::profile::{Action, Comparison, FilterContext, NO_SUCH_CALL, Profile};
 use super::syscalls;
 use crate::ConfineError;
 
-/// What happens to one call: the action of the first case whose comparisons all hold, else `otherwise`.
+/// The decision for one call: the action of the first case whose comparisons all hold, else `otherwise`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Decision {
     pub(super) cases: Vec<(Vec<Comparison>, Action)>,
@@ -40,7 +40,7 @@ pub struct Decisions {
     pub(super) tables: Vec<AbiDecisions>,
 }
 
-/// What happens to calls through an ABI that the profile does not allow.
+/// The action for calls through an ABI that the profile does not allow.
 pub(super) const FOREIGN_ABI: Action = Action::KillProcess;
 
 impl Decisions {
@@ -56,7 +56,7 @@ impl Decisions {
         Ok(Self { tables })
     }
 
-    /// What happens to one call. `arch` is that of the kernel's `seccomp_data`: [`Abi::audit_number`].
+    /// The action for one call. `arch` is that of the kernel's `seccomp_data`: [`Abi::audit_number`].
     pub fn of(&self, arch: u32, number: u32, arguments: &[u64; 6]) -> Action {
         let Some(table) = self.tables.iter().find(|table| table.abi.audit_number() == arch) else {
             return FOREIGN_ABI;
@@ -96,8 +96,8 @@ fn table(profile: &Profile, context: &FilterContext, abi: Abi) -> Result<AbiDeci
     Ok(AbiDecisions { abi, ranges: ranges(decisions, unknown_call(profile.otherwise), abi) })
 }
 
-/// What happens to calls newer than our table. A program gives up after EPERM; after ENOSYS it does what it does on an older
-/// kernel.
+/// The action for calls newer than our table. A program gives up after EPERM; after ENOSYS it does
+/// the same as on an older kernel.
 const fn unknown_call(otherwise: Action) -> Action {
     if otherwise.refuses() { NO_SUCH_CALL } else { otherwise }
 }

@@ -17,10 +17,10 @@ static REQUESTS: Keys = Keys { elsewhere: &[OTHER_WORDS], ..Keys::new("`requests
 static LIMITS: Keys = Keys { elsewhere: &[OTHER_WORDS], ..Keys::new("`limits`", AMOUNT_KEYS) };
 static GPU: Keys = Keys::new("`gpu`", &["count", "sku"]);
 
-/// More cores than a machine has.
+/// Upper bound of the number of cores, beyond every machine.
 const MOST_CORES: f64 = 65_536.0;
 
-/// More memory than a machine has, in GB.
+/// Upper bound of the memory in GB, beyond every machine.
 const MOST_GIGABYTES: f64 = 1_048_576.0;
 
 impl GroupReader {

@@ -63,7 +63,7 @@ static SECURITY: Keys = Keys::new(
 );
 static CAPABILITIES: Keys = Keys::new("`capabilities`", &["add", "drop"]);
 
-/// What containers of a group must not both have.
+/// Names and ports that must be unique among the containers of a group.
 pub(super) struct Shared<'v> {
     pub(super) names: SeenNames<String>,
     pub(super) ports: SeenNames<Port>,

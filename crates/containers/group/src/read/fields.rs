@@ -1,7 +1,7 @@
 //! Reads typed values from a YAML tree and collects what is wrong with them.
 //!
-//! A reader goes on after a fault, so that all of them are found in one go. Whoever gets nothing from it need not say
-//! why: that has been noted.
+//! A reader continues after a fault, so that one pass finds all of them. Callers need not report
+//! why a value is missing: the reader has done so.
 
 use crate::fault::{Fault, shown};
 use crate::note::{Note, NoteKind};
@@ -14,7 +14,7 @@ use super::ignored::IgnoredKey;
 
 /// Which keys a map has.
 pub(super) struct Keys {
-    /// What the map is, as in "unknown key in a container".
+    /// The kind of map, as in "unknown key in a container".
     pub(super) of: &'static str,
     pub(super) known: &'static [&'static str],
     pub(super) ignored: &'static [IgnoredKey],
@@ -27,7 +27,7 @@ impl Keys {
         Self { of, known, ignored: &[], elsewhere: &[] }
     }
 
-    /// What to write instead of an unknown key, and the known key that was probably meant.
+    /// A replacement for an unknown key, and the known key that was probably meant.
     fn advice(&self, key: &str) -> (String, Option<&'static str>) {
         if let Some((_, advice)) = self.elsewhere.iter().find(|(keys, _)| keys.contains(&key)) {
             return ((*advice).to_owned(), None);
@@ -85,7 +85,7 @@ fn last(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
-/// What was found so far.
+/// The faults and notes found so far.
 #[derive(Default)]
 pub(super) struct GroupReader {
     pub(super) faults: Vec<Fault>,

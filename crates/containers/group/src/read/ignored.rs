@@ -19,7 +19,7 @@ const fn ignored(key: &'static str, shape: Shape, reason: &'static str) -> Ignor
     IgnoredKey { key, shape, reason }
 }
 
-/// What a value must look like.
+/// The expected shape of a value.
 #[derive(Debug)]
 enum Shape {
     /// A single value.
@@ -28,7 +28,7 @@ enum Shape {
     List(&'static Shape),
     /// Any keys, with values of one shape.
     Map(&'static Shape),
-    /// What it is, its keys with single values, and its other keys.
+    /// The object's description, its keys with single values, and its other keys.
     Object(&'static str, &'static [&'static str], &'static [(&'static str, Shape)]),
 }
 

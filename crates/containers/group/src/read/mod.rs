@@ -59,7 +59,7 @@ const MOST_CONTAINERS: usize = 60;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     pub group: Group,
-    /// What is worth knowing about it, in the order of the file.
+    /// Notes about the group, in the order of the file.
     pub notes: Vec<Note>,
 }
 

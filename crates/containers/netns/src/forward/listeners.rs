@@ -22,7 +22,7 @@ pub struct Listeners {
 /// One bound port of the host.
 #[derive(Debug)]
 pub(super) struct Listener {
-    /// With the host port actually bound.
+    /// The mapping, with the host port actually bound.
     pub(super) mapping: PortMapping,
     pub(super) socket: OwnedFd,
 }
@@ -30,7 +30,8 @@ pub(super) struct Listener {
 impl Listeners {
     /// Binds all ports, or none. From here on, the kernel queues connections.
     ///
-    /// Without an address, one socket listens on all addresses of both families, or only of IPv4 if the host has no IPv6.
+    /// A mapping without an address gets one socket on all addresses of both families, or only of IPv4
+    /// if the host has no IPv6.
     pub fn bind(mappings: &[PortMapping]) -> Result<Self> {
         let mut seen = HashSet::new();
         for one in mappings.iter().filter(|one| one.host_port != 0) {

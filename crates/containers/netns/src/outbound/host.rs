@@ -17,11 +17,11 @@ pub enum HostAccess {
 /// How the host is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostRoute {
-    /// Not at the address that pasta copies.
+    /// Not reachable at the address that pasta copies.
     None,
-    /// At an address that pasta maps to the host's.
+    /// Through an address that pasta maps to the host's.
     Mapped,
-    /// At the host's own address. With pasta, the container has another one then.
+    /// Through the host's own address. With pasta, the container has another one then.
     Own(IpAddr),
 }
 

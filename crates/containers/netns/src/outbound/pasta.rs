@@ -21,10 +21,12 @@ const READY: &str = "/proc/self/fd/1";
 
 /// The arguments of pasta.
 ///
-/// As root it would switch to nobody, and the kernel clears the parent death signal when a process changes its user. So it
-/// stays root, but without capabilities, in an empty file system and with a seccomp filter, which pasta sets up itself.
+/// When run by root it would switch to the user `nobody`, and the kernel clears the parent death
+/// signal when a process changes its user. So it stays root, but without capabilities, in an empty
+/// file system and with a seccomp filter, which pasta sets up itself.
 ///
-/// It must not watch the path of the namespace, which it may not see from there: it ends with its parent.
+/// It must not watch the path of the namespace, which it may not see from there: it ends with its
+/// parent.
 pub(super) fn arguments(namespace: &Path, root: bool, host: HostRoute) -> Vec<OsString> {
     let mut all: Vec<OsString> =
         ["--foreground", "--quiet", "--config-net", "--no-map-gw", "--no-netns-quit", "--pid", READY]

@@ -208,7 +208,7 @@ pub(crate) fn counts_swap() -> bool {
     first.iter().any(|hierarchy| hierarchy.point.join("memory.memsw.limit_in_bytes").exists())
 }
 
-/// Those of version 1.
+/// The hierarchies of version 1.
 pub(crate) fn v1_hierarchies() -> &'static [Hierarchy] {
     &machine().0
 }

@@ -145,7 +145,8 @@ impl ContainerDir {
         })
     }
 
-    /// Removes the container. With `force`, a running one is killed first. Succeeds if somebody else removes it meanwhile.
+    /// Removes the container. With `force`, a running one is killed first. Succeeds if another
+    /// process removes it meanwhile.
     pub fn delete(&self, plan: &Plan, force: bool) -> Result<(), RuntimeError> {
         self.unless_removed(self.stop_and_remove(plan, force), || Ok(()))
     }
@@ -169,12 +170,13 @@ impl ContainerDir {
         self.unless_removed(self.kill_and_remove(&kill), || Ok(()))
     }
 
-    /// Kills the container until its watcher has ended, and removes it. A watcher that does not end, such as one that waits for
-    /// somebody to read its output, is killed, too; the kernel kills what is left of the container with it.
+    /// Kills the container until its watcher has ended, and removes it. A watcher that does not
+    /// end, such as one whose output is not read, is killed, too; the kernel kills the rest of the
+    /// container with it.
     fn kill_and_remove(&self, kill: &dyn Fn()) -> Result<(), RuntimeError> {
         let began = Instant::now();
         loop {
-            // Locked, so that nobody starts it meanwhile.
+            // Locked, so that no other process starts it meanwhile.
             if let Some(_watch) = self.watch()? {
                 return self.clear();
             }
@@ -188,8 +190,8 @@ impl ContainerDir {
         }
     }
 
-    /// Removes a container that was to be removed at its end and that nobody watches any more: its command was killed. Returns
-    /// whether it was one.
+    /// Removes a container started with `--rm` that no longer has a watcher, because its command
+    /// was killed. Returns whether it was one.
     pub(crate) fn remove_abandoned(&self, plan: &Plan) -> Result<bool, RuntimeError> {
         if !plan.remove {
             return Ok(false);

@@ -40,7 +40,8 @@ impl Home {
         self.root.join("containers")
     }
 
-    /// Creates a container, locked so that nobody else starts or removes it. The name must not be in use.
+    /// Creates a container, locked so that no other process starts or removes it. The name must not
+    /// be in use.
     pub fn create(&self, plan: &Plan) -> Result<NewContainer, RuntimeError> {
         let containers = self.containers();
         fs::create_dir_all(&containers).on("cannot create", &containers)?;
@@ -194,7 +195,7 @@ fn private(root: &Path) -> Result<(), RuntimeError> {
     fs::set_permissions(root, fs::Permissions::from_mode(0o700)).on("cannot protect", root)
 }
 
-/// What is in a directory that may not exist.
+/// The paths in a directory; none if it cannot be read.
 pub(crate) fn directories(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
 }

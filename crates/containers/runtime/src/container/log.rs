@@ -29,7 +29,7 @@ impl LogLine {
     }
 }
 
-/// Longer lines are split.
+/// Maximum length of a line; longer ones are split.
 const MAX_LINE: usize = 16 << 10;
 
 /// How much of a log is kept.

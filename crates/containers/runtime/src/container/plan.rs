@@ -309,7 +309,7 @@ pub enum Restart {
     Always,
 }
 
-/// What is passed from process to process in memory only.
+/// Settings that are passed between processes in memory only.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Private {
     /// Variables that override the image's; the last of several with the same name wins.

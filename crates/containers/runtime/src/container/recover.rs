@@ -1,4 +1,4 @@
-//! What can be found out about a container or a group that runs, but whose status file is damaged.
+//! Recovers the status of a running container or group whose status file is damaged.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +17,8 @@ pub(crate) const SUPERVISE: &str = "supervise";
 pub(crate) const DAMAGED: &str = "its status file is damaged";
 
 impl ContainerDir {
-    /// Without its watcher a container does not run: after a power cut, for example, which also ended it.
+    /// The status without its file. A container without a watcher does not run: after a power cut,
+    /// for example, which ended both.
     pub(crate) fn status_without_file(&self) -> Result<ContainerStatus, RuntimeError> {
         let error = Some(DAMAGED.to_owned());
         if !self.is_watched()? {

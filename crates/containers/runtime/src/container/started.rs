@@ -1,4 +1,4 @@
-//! What a container's first process was started with, for processes that join it later.
+//! The environment and user of a container's first process, for processes that join it later.
 //!
 //! `/proc/PID/environ` is memory of the process, which many programs overwrite to change their title. So the watcher stores
 //! the environment on a tmpfs in its private mount namespace, where it never reaches a disk and vanishes with the watcher.
@@ -17,7 +17,7 @@ pub(crate) struct Started {
     pub(crate) environment: Vec<(String, String)>,
     /// The variables set by the user, which a restart needs again.
     pub(crate) given: Vec<(String, String)>,
-    /// That of processes that join without `--user`, with the groups of the GPUs.
+    /// The user of processes that join without `--user`, with the groups of the GPUs.
     #[serde(flatten)]
     pub(crate) identity: Identity,
     /// The groups of the GPUs, which every user needs.

@@ -91,7 +91,8 @@ impl Watch {
     }
 }
 
-/// Those who only look whether a container is locked hold the lock for a moment, too.
+/// Attempts to lock a container: a process that only checks whether it is locked also holds the
+/// lock for a moment.
 const LOCK_TRIES: u32 = 20;
 
 impl ContainerDir {

@@ -176,7 +176,8 @@ impl Engine for Builtin {
 
     fn run(&self, mut request: RunRequest, image: &RunImage) -> Result<i32, RuntimeError> {
         let held = self.complete(&mut request, image)?;
-        // From here on a signal that asks to stop must not leave half a container. The watcher goes on with them blocked.
+        // From here on a termination signal must not leave half a container. The watcher keeps them
+        // blocked.
         let mut signals = Signals::block()?;
         for mount in &request.plan.mounts {
             if let MountPlan::Volume { name, .. } = mount {

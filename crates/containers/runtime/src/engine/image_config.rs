@@ -1,4 +1,4 @@
-//! What an image decides about a container.
+//! Settings of a container that come from its image.
 
 use cudock_base::text::escape;
 use cudock_image::RunConfig;
@@ -42,7 +42,7 @@ pub(super) fn apply(request: &mut RunRequest, run: &RunConfig) -> Result<(), Run
     publish_all(request, run)
 }
 
-/// Publishes what the image and the user expose, if the user asked for it.
+/// Publishes the ports that the image and the user expose, if the user gave `--publish-all`.
 fn publish_all(request: &mut RunRequest, run: &RunConfig) -> Result<(), RuntimeError> {
     let Some(given) = &request.publish_all else { return Ok(()) };
     let ports = publish_exposed(run.exposed_ports().chain(given.iter().cloned()))?;

@@ -92,12 +92,12 @@ impl RunRequest {
     }
 }
 
-/// What a container is started from.
+/// The source of a container's root file system.
 #[derive(Debug, Clone)]
 pub enum RunImage {
     /// The root of a file system, in place of an image.
     Rootfs(PathBuf),
-    /// An image that was found. This one is started, whatever its name stands for by then.
+    /// A resolved image. This one is started, even if its name is reassigned meanwhile.
     Found(ResolvedImage),
     /// The plan's name, which docker or podman looks up.
     Named,

@@ -21,9 +21,9 @@ use crate::start::overlay::{Overlay, leave_mount_namespace};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From this machine into the container.
+    /// Copy from this machine into the container.
     In,
-    /// From the container to this machine.
+    /// Copy from the container to this machine.
     Out,
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
-/// What identifies a directory: device and inode.
+/// The identity of a directory: device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DirectoryId(u64, u64);
 

@@ -72,7 +72,7 @@ impl InRoot {
         }
     }
 
-    /// An `O_PATH` descriptor of whatever is at a path.
+    /// An `O_PATH` descriptor of the entry at a path.
     pub(crate) fn open_path(&self, path: &Path) -> io::Result<OwnedFd> {
         let text = path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
         self.resolve(text, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())

@@ -22,7 +22,7 @@ use crate::files::directory::{DirectoryId, directory_id, open_directory, parent_
 /// How much of a file is copied between two looks at whether to go on.
 const PART: u64 = 16 << 20;
 
-/// More of a path than this is not printed.
+/// Maximum length of a printed path.
 const LONGEST_PATH: usize = 200;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -67,7 +67,7 @@ struct Pair {
 /// A directory whose subdirectory is being copied.
 struct Level {
     ids: (DirectoryId, DirectoryId),
-    /// What is still to be copied.
+    /// Names of the entries still to be copied.
     names: Vec<Vec<u8>>,
     /// The subdirectory.
     name: Vec<u8>,

@@ -8,7 +8,7 @@ use crate::container::plan::LogPlan;
 /// The smallest file. Each line of the log is in one of the files.
 const MIN_SIZE: u64 = 4096;
 
-/// What to do with a container's output.
+/// The plan for a container's output, from `--log-driver` and `--log-opt`.
 pub fn log(driver: Option<&str>, options: &[String]) -> Result<LogPlan, UsageError> {
     let (mut max_bytes, mut max_files) = match driver {
         Some("none") => return Ok(LogPlan::None),

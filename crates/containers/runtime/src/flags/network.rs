@@ -58,10 +58,10 @@ pub fn ports(
     Ok(given.to_vec())
 }
 
-/// More ports than this are not published together; an image can name any number.
+/// Maximum number of exposed ports that are published together; an image can name any number.
 const MAX_EXPOSED: usize = 256;
 
-/// What publishes exposed ports, such as 80/tcp or 8000-8010, on free ports of this machine.
+/// Port mappings that publish exposed ports, such as 80/tcp or 8000-8010, on free ports of this machine.
 pub(crate) fn publish_exposed(ports: impl Iterator<Item = String>) -> Result<Vec<String>, RuntimeError> {
     let mut publish = Vec::new();
     for port in ports {

@@ -29,7 +29,7 @@ pub fn adds_capability(given: &[String], name: &str) -> bool {
     })
 }
 
-/// What a container with these flags and devices may do.
+/// The privileges of a container with these flags and devices.
 pub fn security(flags: &SecurityFlags<'_>, devices: Vec<DevicePlan>) -> Result<Security, RuntimeError> {
     let changes = |given: &[String]| -> Result<Vec<CapabilityChange>, UsageError> {
         given.iter().map(|text| text.parse().map_err(|error| UsageError::new(error_chain(&error)))).collect()

@@ -148,7 +148,7 @@ impl GroupDir {
         Ok(Some(status))
     }
 
-    /// What can be found out about a group whose status file is damaged, such as after a power cut.
+    /// The status of a group whose status file is damaged, such as after a power cut.
     fn status_without_file(&self) -> Result<GroupStatus, RuntimeError> {
         let state = if self.is_supervised()? { GroupState::Running } else { GroupState::Lost };
         let supervisor = helper_process(SUPERVISE, &self.path).unwrap_or_default();

@@ -143,7 +143,7 @@ pub fn check_volumes(file: &Path, group: &Group, settings: &GroupSettings) -> Re
     }
 }
 
-/// What works differently than on Azure.
+/// Differences from Azure, as notes.
 pub fn notes(file: &Path, reading: &Reading, settings: &GroupSettings) -> Vec<String> {
     let group = &reading.group;
     let mut notes: Vec<String> =

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use crate::container::log::Stream;
 use crate::error::{OnError, RuntimeError};
 
-/// Longer lines are split.
+/// Maximum length of a line; longer ones are split.
 const MAX_LINE: u64 = 16 << 10;
 
 #[derive(Debug)]

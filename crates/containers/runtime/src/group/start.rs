@@ -17,7 +17,7 @@ use crate::container::recover::SUPERVISE;
 use crate::error::{OnError, RuntimeError};
 use crate::namespace::reexec;
 
-/// What a supervisor is handed in memory. The text contains secrets.
+/// Settings that a supervisor receives in memory. The text contains secrets.
 #[derive(Serialize, Deserialize)]
 pub struct GroupHandover {
     /// The text of the group file, which was validated.

@@ -177,7 +177,7 @@ impl Supervisor {
         self.handle(Event::Tick);
         loop {
             let next = self.poll();
-            // Written first, so that whoever is notified reads the new status.
+            // Written first, so that notified processes read the new status.
             self.write_status()?;
             self.report_start();
             if let Some(state) = self.finished {

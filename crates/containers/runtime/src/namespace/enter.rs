@@ -28,7 +28,7 @@ pub(crate) struct ExecSpec {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) cwd: String,
     pub(crate) identity: Identity,
-    /// Without the devices, which name files of the host.
+    /// The security settings without the devices, which name files of the host.
     pub(crate) security: Security,
     pub(crate) rlimits: Vec<Rlimit>,
     /// Whether the streams are a terminal, which becomes the controlling one.
@@ -194,7 +194,7 @@ impl<'e> Entering<'e> {
 fn report(to: BorrowedFd<'_>, kind: char, message: &str) {
     let message = format!("{kind}{}\0", message.replace('\0', " "));
     let limit = message.len().min(4096);
-    // Nobody is left to report to if it cannot be written.
+    // If it cannot be written, there is no other way to report the error.
     let _ = rustix::io::write(to, message.as_bytes().get(..limit).unwrap_or_default());
 }
 

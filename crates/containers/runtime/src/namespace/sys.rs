@@ -25,14 +25,15 @@ pub(crate) fn close_all_but_standard() {
     let _ = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
 }
 
-/// Does something in a process of its own, which nobody waits for. Where none can be had, it is done here.
+/// Runs `task` in a process of its own, which the caller does not wait for; in this process if none
+/// can be created.
 pub(crate) fn in_background(task: impl FnOnce()) {
     // SAFETY: the watcher has one thread, so its memory is whole in the child.
     match unsafe { nix::unistd::fork() } {
         Ok(nix::unistd::ForkResult::Parent { .. }) => {}
         Ok(nix::unistd::ForkResult::Child) => {
             let _ = nix::unistd::setsid();
-            // Whoever reads our outputs to their end must not have to wait for us.
+            // A process that reads our outputs to their end must not have to wait for us.
             close_all();
             task();
             // SAFETY: ends the process without running what the parent has registered for its own end.
@@ -48,8 +49,8 @@ fn close_all() {
     let _ = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 0_u32, u32::MAX, 0_u32) };
 }
 
-/// Does something in a process of its own that is not a child of this one, so that nobody has to wait for it. Where none
-/// can be had, it is not done.
+/// Runs `task` in a process of its own that is not a child of this one, so that this one need not
+/// wait for it. Without effect if none can be created.
 pub(crate) fn orphaned(task: impl FnOnce()) {
     // SAFETY: the caller is a command that has not started threads yet, so its memory is whole in the child.
     match unsafe { nix::unistd::fork() } {
@@ -113,7 +114,7 @@ pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
 /// Makes these the variables of this process, and no others.
 pub(crate) fn replace_environment(variables: &[(String, String)]) {
     for (name, _) in std::env::vars_os() {
-        // SAFETY: this is called in a process with one thread, so nobody reads the environment meanwhile.
+        // SAFETY: this is called in a process with one thread, so the environment is not read meanwhile.
         unsafe { std::env::remove_var(name) };
     }
     for (name, value) in variables.iter().filter(|(name, value)| is_plain(name) && !value.contains('\0')) {

@@ -61,7 +61,8 @@ pub fn find_at(
     Ok(edits)
 }
 
-/// What the requirements of images are checked against: the driver, and the GPUs by the kernel module's names.
+/// The host against which images' requirements are checked: the driver, and the GPUs by the kernel
+/// module's names.
 fn gate_host(gpus: &GpuPlan, driver: &Driver) -> GateHost {
     let facts = Facts::embedded();
     let proc = gpus.device_root.as_deref().or(gpus.driver_root.as_deref()).unwrap_or(Path::new("/"));
@@ -161,7 +162,8 @@ pub(crate) fn verify() -> i32 {
     }
 }
 
-/// What [`verify`] printed: the report if there is one, and the text for users with what a driver printed before it.
+/// Splits the output of [`verify`]: the report if there is one, and the text for users with the
+/// driver's output before it.
 pub(crate) fn read_report(output: &str) -> (Option<DeviceReport>, String) {
     let lines = output.trim_end();
     let (before, last) = lines.rfind('\n').map_or(("", lines), |end| lines.split_at(end + 1));

@@ -14,7 +14,7 @@ use nix::unistd::{ForkResult, Pid};
 
 use crate::namespace::sys;
 
-/// What `ps` shows for PID 1.
+/// The name that `ps` shows for PID 1.
 const TITLE: &str = "cudock-init";
 
 /// Runs `program`, which executes the user's program, in a child, and stays as PID 1. Exits with the exit code of the child,

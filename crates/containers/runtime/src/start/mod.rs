@@ -70,8 +70,8 @@ fn arguments(dir: &ContainerDir, watch: &Watch, flags: &[&str]) -> Result<Vec<Os
 }
 
 impl WatcherReply {
-    /// Waits for the report of the watcher. A signal that asks to stop goes to the watcher, which ends the start; at the second one
-    /// the watcher is killed.
+    /// Waits for the report of the watcher. A termination signal is forwarded to the watcher, which
+    /// ends the start; at the second one the watcher is killed.
     pub(crate) fn wait(mut self, signals: &mut Signals) -> Result<String, RuntimeError> {
         let mut interrupted = None;
         let mut reply = Vec::new();

@@ -39,7 +39,7 @@ pub(crate) struct Overlay<'a> {
     pub(crate) upper: &'a Path,
     pub(crate) work: &'a Path,
     pub(crate) target: &'a Path,
-    /// In a user namespace, overlayfs must use `user.` attributes.
+    /// Whether it is mounted in a user namespace, where overlayfs must use `user.` attributes.
     pub(crate) user_namespace: bool,
 }
 
@@ -76,7 +76,8 @@ impl Overlay<'_> {
         move_mount(made.as_fd(), "", rustix::fs::CWD, self.target, flags)
     }
 
-    /// With one option string of at most a page. Paths are relative to the directory of the layers to keep it short.
+    /// Mounts with one option string of at most a page. Paths are relative to the directory of the
+    /// layers to keep it short.
     fn mount_with_options(&self) -> nix::Result<()> {
         let base = self.layers.first().and_then(|layer| layer.parent()).unwrap_or(Path::new("/"));
         let before = File::open(".").ok();

@@ -13,7 +13,7 @@ use crate::cgroup::mounts::{self, Hierarchy};
 use crate::container::plan::{Ipc, Limits, NetworkMode, Plan, Rlimit};
 use crate::start::user::Identity;
 
-/// What the specification depends on besides the plan.
+/// Inputs of the specification besides the plan.
 #[derive(Debug)]
 pub(crate) struct SpecInputs<'a> {
     pub(crate) identity: &'a Identity,
@@ -40,7 +40,7 @@ pub(crate) struct SpecDevice {
     pub(crate) minor: u32,
     pub(crate) mode: u32,
     pub(crate) gid: u32,
-    /// Of `r`, `w` and `m`.
+    /// Allowed access: any of `r`, `w` and `m`.
     pub(crate) access: String,
 }
 

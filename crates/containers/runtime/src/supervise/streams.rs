@@ -22,7 +22,7 @@ use crate::start::user::Identity;
 use crate::supervise::signal::FORWARDED;
 use crate::supervise::terminal::copy_size;
 
-/// After this many interrupts the process is killed.
+/// Number of interrupts after which the process is killed.
 const MAX_INTERRUPTS: u32 = 3;
 
 /// How long output may arrive after the process has exited.
@@ -68,7 +68,7 @@ impl Signals {
         })
     }
 
-    /// A signal that asks to stop, if one came.
+    /// The next termination signal, if one was received.
     pub(crate) fn stop_requested(&mut self) -> Option<Signal> {
         while let Some(event) = self.next() {
             if let SignalEvent::Forward(signal) = event
@@ -80,7 +80,7 @@ impl Signals {
         None
     }
 
-    /// Waits up to `limit` for a signal that asks to stop. Returns whether one came.
+    /// Waits up to `limit` for a termination signal. Returns whether one was received.
     pub(crate) fn stop_requested_within(&mut self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         loop {
@@ -346,11 +346,12 @@ fn copy_output(
         // On a full disk the container continues without a log.
         let _ = log.write(stream, bytes);
     }
-    // If nobody reads our output, closing the pipe makes the next write of the process fail, as in a pipeline.
+    // If our output has no reader, closing the pipe makes the next write of the process fail, as in
+    // a pipeline.
     !attached || forward(stream, bytes)
 }
 
-/// Writes to our own output. Returns false if nobody reads it any more.
+/// Writes to our own output. Returns false if it has no reader any more.
 fn forward(stream: Stream, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         let written = match stream {

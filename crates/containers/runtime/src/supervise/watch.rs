@@ -72,7 +72,7 @@ fn supervise(
     verify_only: bool,
 ) -> Result<i32, RuntimeError> {
     let Connection { attached, ready, lock } = connection;
-    // From here on a signal that asks to stop ends the start in order.
+    // From here on a termination signal ends the start in order.
     let signals = Signals::block()?;
     let plan = dir.plan()?;
     let lock = lock.map_or_else(|| dir.watch(), |lock| Ok(Some(lock)))?;

@@ -1,8 +1,9 @@
 //! Copies the image's files at the mount points into empty volumes, as docker does.
 //!
-//! A start can be interrupted at any moment. So the files are copied to a directory beside the volume's, which gets its final
-//! name once it is complete; then they are moved. The next start removes what is incomplete, and goes on moving what is not.
-//! The volume's own directory stays the same, since a container that runs already may have mounted it.
+//! A start can be interrupted at any moment. So the files are copied to a directory next to the
+//! volume's, which gets its final name once it is complete; then they are moved. The next start
+//! removes incomplete directories, and continues moving complete ones. The volume's own directory
+//! stays the same, since a container that runs already may have mounted it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;

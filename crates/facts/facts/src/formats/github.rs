@@ -1,4 +1,5 @@
-//! Workflow annotations, which GitHub Actions shows in the run and beside the changed lines of a pull request.
+//! Workflow annotations, which GitHub Actions shows in the run and next to the changed lines of a
+//! pull request.
 
 use super::{ReportedFinding, ReportedLocation};
 use crate::finding::Severity;
@@ -18,7 +19,7 @@ fn annotation(reported: &ReportedFinding) -> String {
         Severity::Warning => "warning",
         Severity::Note => "notice",
     };
-    // Without a line there is nothing to show the annotation beside.
+    // An annotation can only be shown next to a line.
     let location = reported.locations.iter().find(|location| location.line.is_some());
     let mut properties = location.map_or_else(Vec::new, location_properties);
     properties.push(("title", finding.code.to_owned()));

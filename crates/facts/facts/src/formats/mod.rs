@@ -12,11 +12,11 @@ use crate::finding::{FileLocation, Finding};
 /// The formats of findings that other services define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceFormat {
-    /// For code scanners: SARIF 2.1.0.
+    /// SARIF 2.1.0, for code scanners.
     Sarif,
-    /// For GitHub Actions: workflow annotations.
+    /// Workflow annotations, for GitHub Actions.
     Github,
-    /// For GitLab: Code Quality.
+    /// A Code Quality report, for GitLab.
     Gitlab,
 }
 
@@ -33,7 +33,7 @@ pub fn render(facts: &Facts, format: ServiceFormat, findings: &[ReportedFinding]
 #[derive(Debug)]
 pub struct ReportedFinding {
     pub finding: Finding,
-    /// What it holds for, if there are several targets.
+    /// The target that the finding is about, if there are several.
     pub target: Option<String>,
     pub locations: Vec<ReportedLocation>,
     /// Identifies the problem from one run to the next, whatever line it moves to.
@@ -62,7 +62,7 @@ pub struct ReportedLocation {
     pub line: Option<usize>,
     /// The first and the last column with the last line.
     pub columns: Option<(usize, usize, usize)>,
-    /// What is inside of the file or image.
+    /// The path inside the file or image.
     pub inside: Option<String>,
 }
 

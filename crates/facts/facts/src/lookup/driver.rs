@@ -11,14 +11,15 @@ pub enum Runs {
     All,
     /// All machine code, by minor-version compatibility; PTX of later toolkits is rejected (error 222).
     AllButPtxAfter(CudaVersion),
-    /// Those of toolkits up to the driver's own; the others need at least the second version.
+    /// Programs of toolkits up to the driver's own CUDA; all others need at least the second version.
     UpTo(CudaVersion, DriverVersion),
     /// None (error 35); this is the lowest driver that works.
     None(DriverVersion),
 }
 
 impl Drivers {
-    /// What a driver runs on Linux, by CUDA major version; empty for a driver of an unknown branch.
+    /// The programs that a driver runs on Linux, by CUDA major version; empty for a driver of an
+    /// unknown branch.
     pub fn runs(&self, driver: DriverVersion) -> Vec<(u8, Runs)> {
         let Some(own) = self.branch_of(driver).map(|branch| branch.cuda) else { return Vec::new() };
         let runs_major = |row: &MinorCompat| {

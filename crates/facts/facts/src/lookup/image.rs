@@ -60,7 +60,7 @@ impl FrameworkImage {
 }
 
 impl FlavourSize {
-    /// What a flavor adds to `base`, at least.
+    /// The minimum size that a flavor adds to `base`, in MiB.
     fn mib(&self, flavour: &str) -> Option<u64> {
         let (cudnn, plain) = match flavour.split_once('-') {
             Some((cudnn, plain)) if cudnn.starts_with("cudnn") => (self.cudnn_mib.unwrap_or(0), plain),
@@ -169,7 +169,7 @@ impl Images {
         }
     }
 
-    /// What an image of a release requires of the host.
+    /// The requirement that images of a release set for the host.
     pub fn requirement(&self, cuda: CudaRelease) -> Option<&ImageRequirement> {
         self.require.iter().find(|row| row.cuda == cuda)
     }

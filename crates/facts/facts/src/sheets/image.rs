@@ -89,7 +89,7 @@ fn holds(flavour: &str) -> &'static str {
     }
 }
 
-/// What the start gate of the container toolkit requires of the host.
+/// The host requirements that the container toolkit's start gate checks.
 fn needs(row: &ImageRequirement) -> String {
     let mut alternatives = vec![format!("a driver with CUDA {} or newer", row.minimum)];
     let branches = |branches: &[u16]| joined(branches.iter().map(|branch| format!("R{branch}")));

@@ -50,7 +50,7 @@ impl Chip {
     }
 }
 
-/// What the instructions of a compute capability multiply. A capability without a row is unknown.
+/// Number formats that a compute capability multiplies natively. A capability without a row is unknown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arithmetic {

@@ -10,7 +10,7 @@ use crate::version::Date;
 pub struct Header {
     /// The day the table was last compared with its sources.
     pub as_of: Date,
-    /// In an overlay: drop the embedded rows instead of adding to them.
+    /// Drops the embedded rows instead of adding to them; for overlays.
     #[serde(default)]
     pub replace: bool,
     /// URLs of sources by the names that rows use.

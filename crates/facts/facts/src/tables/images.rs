@@ -10,11 +10,11 @@ table_file! {
     pub struct Images = "images" {
         pub tag: Vec<Tags> by |row| row.cuda.to_string(),
         pub deleted: Vec<DeletedTag> by |row| row.cuda.clone(),
-        /// What each image demands of the host before it starts.
+        /// Requirements that images set for the host, checked before they start.
         pub require: Vec<ImageRequirement> by |row| row.cuda.to_string(),
         pub brand_set: Vec<BrandSet> by |row| row.name.clone(),
         pub library_path: Vec<LibraryPath> by |row| row.from.to_string(),
-        /// What the flavors of a release add to each other.
+        /// Sizes that the flavors of a release add to each other.
         pub flavour_size: Vec<FlavourSize> by |row| row.cuda.to_string(),
         /// Distributions that images are built on.
         pub system: Vec<System> by |row| row.os.clone(),
@@ -42,7 +42,7 @@ pub struct FlavourSize {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct System {
-    /// As tags of nvidia/cuda write it: "ubuntu22.04".
+    /// The system as tags of nvidia/cuda write it: "ubuntu22.04".
     pub os: String,
     pub name: String,
     pub repository: String,
@@ -74,7 +74,7 @@ pub struct PlainImage {
     pub source: Vec<String>,
 }
 
-/// Images of a framework, whose tags tell its version.
+/// Images of a framework, whose tags contain its version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrameworkImage {
@@ -186,7 +186,7 @@ table_file! {
     /// `forward_compat.toml`: newer user-space drivers on older kernel drivers.
     pub struct ForwardCompat = "forward_compat" {
         pub package: Vec<CompatPackage> by |row| row.cuda.to_string(),
-        /// What the libraries say of themselves.
+        /// Notes in the libraries about supported drivers.
         pub elf_note: Vec<ElfNote> by |row| row.file.clone(),
         pub rule: Vec<TableRule>,
     }
@@ -205,7 +205,7 @@ pub struct CompatPackage {
     pub source: Vec<String>,
 }
 
-/// What a compat libcuda's ELF note allows.
+/// The driver branches and brands allowed by a compat libcuda's ELF note.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ElfNote {

@@ -29,7 +29,7 @@ pub struct Message {
     pub cause: String,
     pub fix: Vec<String>,
     pub cuda_code: Option<u16>,
-    /// A command that tells several causes apart.
+    /// A command that distinguishes several causes.
     pub probe: Option<String>,
     /// More general messages that are not worth reporting where this one is found.
     #[serde(default)]
@@ -54,7 +54,7 @@ pub enum Advice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
-    /// What the ids of its members begin with.
+    /// Prefix of the ids of its members.
     pub id: String,
     /// The pattern, with `{key}` for the word.
     pub pattern: String,
@@ -63,7 +63,7 @@ pub struct Family {
     pub phase: Phase,
     /// The title, with `{key}` for the word and `{title}` for the member's own.
     pub title: String,
-    /// What to do, for members that do not say.
+    /// Fixes for members that have none of their own.
     #[serde(default)]
     pub fix: Vec<String>,
     /// Messages that are not worth reporting where a member is found.
@@ -82,7 +82,7 @@ pub struct Member {
     pub name: Option<String>,
     pub title: String,
     pub cause: String,
-    /// What to do; the family's where empty.
+    /// Fixes; the family's if empty.
     #[serde(default)]
     pub fix: Vec<String>,
     /// Other wordings, which the family's pattern finds as well.

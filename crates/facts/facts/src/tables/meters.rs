@@ -5,8 +5,8 @@ use super::header::table_file;
 use crate::version::Date;
 
 table_file! {
-    /// `azure_meters.toml`: what services ask for beside the price of a size, how they count time, how long they take
-    /// to start, and what bounds them.
+    /// `azure_meters.toml`: charges of services in addition to the price of a size, how they count
+    /// time, how long they take to start, and their limits.
     ///
     /// A service is named as `cudock plan` names it (`ml-endpoint`, `container-apps-dedicated`), not as
     /// `azure_services.toml` does; what belongs to none of them is `network`. Megabytes are 10^6 bytes.
@@ -59,12 +59,12 @@ pub struct Meter {
     /// Whether it is worked out from other prices because none was found.
     #[serde(default)]
     pub assumed: bool,
-    /// What else to know; for an assumed one, how it was worked out.
+    /// A note; for an assumed price, how it was worked out.
     pub note: Option<String>,
     pub source: Vec<String>,
 }
 
-/// What is counted. A month has 730 hours.
+/// The billed quantity. A month has 730 hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeterKind {
@@ -106,7 +106,7 @@ pub struct Billing {
     pub service: String,
     /// Seconds of the unit that is counted; at least 1.
     pub unit_s: u32,
-    /// What becomes of a part of a unit.
+    /// How a fraction of a unit is counted.
     pub rounding: Rounding,
     #[serde(default)]
     pub minimum_s: u32,
@@ -132,7 +132,7 @@ pub enum Rounding {
 #[serde(deny_unknown_fields)]
 pub struct StartTimes {
     pub service: String,
-    /// From the order until a machine is there that can pull an image; the driver below not counted.
+    /// Seconds between the order and a machine that can pull an image, without `gpu_driver_s`.
     pub provision_s: u32,
     /// Megabytes of compressed image a second that are fetched.
     pub pull_mb_per_s: u32,
@@ -150,16 +150,16 @@ pub struct StartTimes {
     pub unpack_alone_percent: Option<u32>,
     /// How much of the processors a pull takes, so that unpacking has the rest meanwhile; none if left out.
     pub pull_cpu_percent: Option<u32>,
-    /// What installing the driver adds, where the service's images have none.
+    /// Additional seconds to install the driver, if the service's images have none.
     pub gpu_driver_s: Option<u32>,
-    /// From when on it costs.
+    /// The event that starts billing.
     pub billed_from: BilledFrom,
     /// Idle seconds after which an instance is given back; none if that is left to its owner.
     pub cool_down_s: Option<u32>,
     /// Figures that no source gives.
     #[serde(default)]
     pub assumed: Vec<StartFigure>,
-    /// What else to know; for assumed figures, why these.
+    /// A note; for assumed figures, the reason for them.
     pub note: Option<String>,
     pub source: Vec<String>,
 }
@@ -168,11 +168,11 @@ pub struct StartTimes {
 #[serde(rename_all = "kebab-case")]
 pub enum BilledFrom {
     Order,
-    /// From when the machine is there: driver and image are paid for.
+    /// The machine is available: driver and image are paid for.
     Machine,
-    /// From the first pull of the image.
+    /// The first pull of the image begins.
     Pull,
-    /// From the start of the container.
+    /// The container starts.
     Container,
 }
 

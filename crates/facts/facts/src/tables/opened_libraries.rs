@@ -11,7 +11,7 @@ table_file! {
     }
 }
 
-/// What one library opens, and for what.
+/// Libraries that one library opens, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedLibrary {
@@ -19,7 +19,7 @@ pub struct OpenedLibrary {
     pub opener: String,
     /// The names of what it opens, before `.so`; a star at the end stands for anything.
     pub opens: Vec<String>,
-    /// For an ONNX model: opened only if the model has one of these operators. Without any, always.
+    /// Operators of an ONNX model that cause the library to be opened; if empty, it is always opened.
     #[serde(default)]
     pub operators: Vec<String>,
     /// Whether no ONNX model needs it.

@@ -9,7 +9,7 @@ table_file! {
     }
 }
 
-/// What a service calls the quota of a size family or a workload profile.
+/// A service's name for the quota of a size family or a workload profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaAlias {

@@ -153,7 +153,7 @@ pub struct Soname {
     pub cuda12: Vec<String>,
     #[serde(default)]
     pub cuda13: Vec<String>,
-    /// From the host's driver, for all toolkits.
+    /// SONAMEs from the host's driver, for all toolkits.
     #[serde(default)]
     pub driver: Vec<String>,
     pub note: Option<String>,

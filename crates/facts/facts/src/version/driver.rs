@@ -7,7 +7,7 @@ use super::{ParseError, as_text, number};
 /// An NVIDIA driver version: `535.161.08` on Linux, `552.22` on Windows, or a bare branch, `580` or `R580`.
 ///
 /// Parts compare as numbers and missing ones count as zero, so `580` is the start of its branch and equal to `580.0`.
-/// For display, the number of parts is kept: NVIDIA pads the later parts to two digits. A user who names a branch means
+/// The number of parts is kept for display: NVIDIA pads the later parts to two digits. A user who names a branch means
 /// its last release: see `Drivers::last_release`.
 #[derive(Debug, Clone, Copy)]
 pub struct DriverVersion {

@@ -78,7 +78,7 @@ fn merged(old: Option<&Meters>, run: &Run, embedded: &Meters, source: &str) -> V
     rows
 }
 
-/// What a row is the price of.
+/// The identity of the price in a row.
 fn key(row: &Meter) -> (&str, MeterKind, Option<&str>, &[String]) {
     (&row.service, row.meter, row.gpu.as_deref(), &row.regions)
 }

@@ -25,7 +25,7 @@ pub use tree::{SlimJob, SlimOutput, Slimmed, slim};
 pub use wheel::slim_bytes;
 pub use write::{SlimError, in_memory};
 
-/// What to remove from a file.
+/// The code to remove from a file.
 #[derive(Debug, Clone, Default)]
 pub struct SlimPlan {
     /// The size of GPU code in the file, including headers.

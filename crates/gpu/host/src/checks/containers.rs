@@ -102,8 +102,9 @@ fn configured(context: &CheckContext<'_>, engine: &ContainerEngine, checks: &mut
     }
 }
 
-/// With systemd's cgroups, a reload rewrites device rules from the nodes linked in /dev/char. The hook adds its nodes
-/// without systemd's knowledge; CDI does not.
+/// Checks whether `systemctl daemon-reload` revokes GPU access. With systemd's cgroups, a reload
+/// rewrites device rules from the nodes linked in /dev/char. The hook adds its nodes without
+/// systemd's knowledge; CDI does not.
 fn reload(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     let containers = &context.host.containers;
     let docker = containers.engines.iter().find(|engine| engine.name == "docker");

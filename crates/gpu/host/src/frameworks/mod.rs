@@ -37,7 +37,7 @@ pub struct Build {
     pub ptx_isa: Option<PtxIsa>,
     /// Libraries it loads at run time.
     pub needs: Vec<String>,
-    /// What happens if one of them is missing.
+    /// The effect if one of them is missing.
     pub without: MissingLibraryEffect,
 }
 
@@ -48,17 +48,17 @@ pub enum Support {
     Cuda,
     /// It was built for the CPU only.
     Cpu {
-        /// What the user sees.
+        /// The effect that the user sees.
         reason: String,
         /// How serious this is: many packages depend on a CPU build.
         #[serde(rename = "alarm")]
         severity: CpuBuildSeverity,
-        /// What to install instead.
+        /// The build to install instead.
         fix: String,
     },
     /// It was built for AMD GPUs.
     OtherVendor {
-        /// What to install instead.
+        /// The build to install instead.
         fix: String,
     },
     NotInTables {

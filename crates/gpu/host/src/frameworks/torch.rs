@@ -58,7 +58,7 @@ pub(super) fn build(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -
     })
 }
 
-/// Without that file, the local version decides, or the fact tables know the build on PyPI.
+/// The build without that file: by the local version, or by the fact tables, which list the builds on PyPI.
 fn by_metadata(facts: &Facts, python: &PythonEnvironment) -> Option<TorchBuildInfo> {
     let version = python.get("torch")?.version.clone();
     let tag = version.local().iter().map(ToString::to_string).collect::<Vec<_>>().join(".");

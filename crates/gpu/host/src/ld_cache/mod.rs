@@ -22,12 +22,12 @@ const HWCAPS_SECTION: u32 = 1;
 /// This bit of an entry says that the low half of its number is the place of such a name.
 const NAMED_HWCAP: u64 = 1 << 62;
 
-/// No cache is larger: a whole distribution's is some hundred kilobytes.
+/// Maximum size of a cache; that of a whole distribution is some hundred kilobytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cache {
-    /// In the order of the file.
+    /// The entries in the order of the file.
     pub entries: Vec<CacheEntry>,
 }
 
@@ -37,14 +37,14 @@ pub struct CacheEntry {
     /// `libcuda.so.1`
     pub name: String,
     pub path: String,
-    /// For which kind of program.
+    /// The kind of programs that can use the library.
     pub flags: u32,
     /// The oldest kernel; unused since glibc 2.36.
     pub os_version: u32,
     pub hwcap: Hwcap,
 }
 
-/// For which processors a library is.
+/// The processors that a library is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hwcap {
     /// A bit set, as before glibc 2.33; 0 is all processors.

@@ -41,8 +41,8 @@ fn number(text: &mut &[u8]) -> i32 {
     value
 }
 
-/// The order of entries: names backwards, then marks of programs backwards, then those for certain processors before
-/// those for all. What is equal stays as it was, so that whoever was first is found first.
+/// The order of entries: names backwards, then marks of programs backwards, then those for certain
+/// processors before those for all. The sort is stable.
 pub(super) fn compare(one: &CacheEntry, other: &CacheEntry) -> Ordering {
     compare_names(&other.name, &one.name)
         .then_with(|| other.flags.cast_signed().cmp(&one.flags.cast_signed()))

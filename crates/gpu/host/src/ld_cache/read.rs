@@ -2,15 +2,15 @@ use super::{
     Cache, CacheEntry, ENTRY, EXTENSION, HEADER, HWCAPS_SECTION, Hwcap, MAGIC, NAMED_HWCAP, OLD_MAGIC,
 };
 
-/// No name or path is longer.
+/// Maximum length of a name or path.
 const MAX_LENGTH: usize = 4096;
-/// Sections of an extension, and names in one, beyond these are not looked at.
+/// Maximum number of sections of an extension, and of names in one.
 const MAX_SECTIONS: usize = 64;
 const MAX_NAMES: usize = 1024;
 
 impl Cache {
-    /// Reads a cache of a machine of little-endian numbers; none if the bytes are not one. Entries that point outside
-    /// it, or whose processors are not told, are left out.
+    /// Reads the cache of a little-endian machine; none if the bytes are not one. Entries that
+    /// point outside it, or whose processors are unknown, are left out.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let cache = bytes.get(start(bytes)?..)?;
         let count = number(cache, MAGIC.len())?;

@@ -13,7 +13,7 @@ impl Cache {
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_by(|one, other| compare(one, other));
-        // The loader walks these beside its own list, which is sorted by name.
+        // The loader walks these in parallel with its own list, which is sorted by name.
         let hwcaps: BTreeSet<&str> = entries
             .iter()
             .filter_map(|entry| match &entry.hwcap {

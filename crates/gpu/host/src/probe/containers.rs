@@ -31,7 +31,7 @@ pub(super) fn read(root: &Root, environment: &BTreeMap<String, String>) -> Conta
     }
 }
 
-/// From Debian's package database; others can only be read with their own tools.
+/// A package's version in Debian's package database; other databases can only be read with their own tools.
 fn package_version(root: &Root, package: &str) -> Option<String> {
     let status = root.text("/var/lib/dpkg/status")?;
     let entry =

@@ -28,7 +28,7 @@ pub(super) fn toolkits(root: &Root) -> Vec<CudaToolkit> {
     toolkits
 }
 
-/// From `version.json`, from the older `version.txt`, or from the name of the directory.
+/// The version in `version.json`, in the older `version.txt`, or in the name of the directory.
 fn version(root: &Root, path: &str) -> Option<CudaVersion> {
     let minor = |text: &str| -> Option<CudaVersion> {
         let mut parts = text.trim().split('.');

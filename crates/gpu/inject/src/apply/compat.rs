@@ -1,7 +1,8 @@
-//! cuda-compat: a newer driver's user side that an image brings for older drivers.
+//! cuda-compat: a newer user-space driver in an image, for hosts with older drivers.
 //!
-//! Where it is used is decided as NVIDIA's container toolkit decides it: there must be one libcuda in its place. Its note
-//! tells which drivers it is made for; without a note it must be of a newer branch.
+//! It is used under the same conditions as in NVIDIA's container toolkit: there must be exactly one
+//! libcuda in its directory. Its note lists the driver branches that it supports; without a note it
+//! must be of a newer branch.
 
 use cudock_facts::version::DriverVersion;
 use serde::Deserialize;
@@ -20,7 +21,7 @@ struct Note {
     branches: Vec<u16>,
 }
 
-/// The image's libraries that go before those of `driver`; none if it has none for it.
+/// The image's compat libraries that take precedence over those of `driver`; empty if none do.
 pub(super) fn libraries(inside: &Inside, driver: DriverVersion) -> Vec<Library> {
     let names = inside.names(PLACE);
     if !is_used(inside, &names, driver) {
@@ -59,7 +60,7 @@ fn is_used(inside: &Inside, names: &[String], driver: DriverVersion) -> bool {
     }
 }
 
-/// After the note's header and its owner, a piece of JSON.
+/// The JSON that follows the note's header and owner.
 fn note(bytes: &[u8]) -> Option<Note> {
     let start = bytes.iter().position(|byte| *byte == b'{')?;
     let end = bytes.iter().rposition(|byte| *byte == b'}')?;

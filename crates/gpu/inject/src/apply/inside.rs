@@ -1,5 +1,5 @@
-//! A root that is not trusted, through a file descriptor: no link in it, absolute or with dots, leads out of it, even
-//! if it changes while it is looked at, because the kernel resolves paths itself.
+//! An untrusted root, accessed through a file descriptor: the kernel resolves paths inside it, so
+//! no link, absolute or relative, leads out of it, even if the root changes meanwhile.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,7 +28,7 @@ impl Inside {
     /// Opens a path, links followed inside the root.
     pub(crate) fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        // A path that is renamed while it is walked is tried again; the kernel asks for that.
+        // The kernel reports EAGAIN if a path was renamed during the lookup, so it is repeated.
         for _ in 0..16 {
             match rustix::fs::openat2(&self.directory, path, flags | OFlags::CLOEXEC, Mode::empty(), inside) {
                 Err(Errno::AGAIN) => {}
@@ -42,7 +42,7 @@ impl Inside {
         self.resolve(Path::new(path), OFlags::PATH).is_ok()
     }
 
-    /// Names in a directory, sorted; none if there is no such directory. Beyond a thousand they are not looked at.
+    /// Names in a directory, sorted, at most a thousand; none if there is no such directory.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let directory = self.resolve(Path::new(path), OFlags::RDONLY | OFlags::DIRECTORY);
         let Some(entries) = directory.ok().and_then(|directory| Dir::read_from(directory).ok()) else {
@@ -77,7 +77,8 @@ impl Inside {
         (read <= most).then_some(bytes)
     }
 
-    /// Writes a file whole: beside its place first, then renamed over whatever is there, a link too.
+    /// Writes a complete file: to a temporary name in its directory, then renamed over an existing
+    /// file or link.
     pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), InjectError> {
         let wrong = |source: io::Error| self.wrong("write", path, source);
         let (directory, name) = self.parent(path)?;
@@ -97,7 +98,7 @@ impl Inside {
         })
     }
 
-    /// Makes a symbolic link in place of whatever is there, save a directory.
+    /// Creates a symbolic link, replacing anything but a directory.
     pub(crate) fn link(&self, path: &Path, target: &Path) -> Result<(), InjectError> {
         let (directory, name) = self.parent(path)?;
         let there = rustix::fs::readlinkat(&directory, name, Vec::new());
@@ -114,7 +115,7 @@ impl Inside {
         })
     }
 
-    /// The directory of a path, made where it is missing, and the path's last name.
+    /// The directory of a path, created if it is missing, and the path's last name.
     fn parent<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), InjectError> {
         let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         let name = path.file_name().filter(|_| plain).ok_or_else(|| {
@@ -154,7 +155,7 @@ impl Inside {
     }
 }
 
-/// A name nothing else has: the process's number keeps two of us apart.
+/// A unique temporary name: it contains the process's id.
 fn beside(name: &OsStr) -> String {
     format!(".{}.cudock-{}", name.to_string_lossy(), std::process::id())
 }

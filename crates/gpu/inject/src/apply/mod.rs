@@ -19,16 +19,17 @@ pub(crate) use inside::Inside;
 const CACHE: &str = "/etc/ld.so.cache";
 const MOST_CACHE: u64 = 16 << 20;
 const MOST_PATHS: u64 = 1 << 16;
-/// Directories that any `ldconfig` looks into.
+/// Directories that every `ldconfig` searches.
 const STANDARD: &str = "/lib /usr/lib /lib64 /usr/lib64 /usr/lib/x86_64-linux-gnu /usr/lib/aarch64-linux-gnu \
     /usr/lib/i386-linux-gnu";
-/// Where the C library of this name looks by itself.
+/// Default search directories of musl.
 const MUSL_DIRECTORIES: [&str; 3] = ["/lib", "/usr/local/lib", "/usr/lib"];
 
-/// Makes an unpacked root ready for a driver: links, files, and what its loader must know.
+/// Prepares an unpacked root for a driver: links, files, and the loader's configuration.
 ///
-/// What lies below `/dev` and `/proc` is left to whoever mounts these. Nothing is made outside the root, whatever its
-/// links say. Device nodes and mounts are the engine's.
+/// Files below `/dev` and `/proc` are left to the process that mounts these. Nothing is created
+/// outside the root, even if its links lead out of it. Device nodes and mounts are up to the
+/// engine.
 pub fn prepare_root(root: &Path, edits: &Edits) -> Result<(), InjectError> {
     let inside = Inside::open(root)?;
     let mounted = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
@@ -57,8 +58,8 @@ pub(crate) fn write_texts<'a>(
     Ok(())
 }
 
-/// Tells the loaders of a root where libraries are: glibc by its cache, musl by its list of directories. The image's own
-/// cuda-compat goes before `driver` where it is meant for it.
+/// Registers libraries with the loaders of a root: with glibc in its cache, with musl in its list
+/// of directories. The image's own cuda-compat precedes `driver` if it supports it.
 pub(crate) fn teach_loader(
     inside: &Inside,
     libraries: &[Library],
@@ -87,7 +88,8 @@ pub(crate) fn teach_loader(
     remember(inside, libraries)
 }
 
-/// A container that runs `ldconfig` itself must find the driver again, where it lies in a directory of its own.
+/// Records unusual library directories, so that a container that runs `ldconfig` itself finds the
+/// driver again.
 fn remember(inside: &Inside, libraries: &[Library]) -> Result<(), InjectError> {
     let odd: BTreeSet<PathBuf> = directories(libraries)
         .into_iter()
@@ -129,7 +131,8 @@ fn directories(libraries: &[Library]) -> BTreeSet<PathBuf> {
     libraries.iter().filter_map(|library| library.path.parent()).map(Path::to_owned).collect()
 }
 
-/// The directory in which an image's loader looks for libraries of this machine: where a driver's go.
+/// The directory in which an image's loader looks for libraries of this architecture; the driver's
+/// are mounted there.
 pub fn library_directory(root: &Path) -> Result<PathBuf, InjectError> {
     let files = Root::tree(root).map_err(|error| InjectError::file("read", &error.path)(error.source))?;
     let triplet = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);

@@ -35,7 +35,7 @@ pub struct Finding {
     pub fix: String,
 }
 
-/// What specifications are checked against.
+/// The machine that specifications are compared with.
 #[derive(Debug, Clone)]
 pub struct CheckTarget<'a> {
     /// The root of their files and nodes.

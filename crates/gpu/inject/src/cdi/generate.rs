@@ -8,7 +8,7 @@ use crate::driver::Driver;
 use crate::edits::{DeviceNode, Edits, ElfClass, Library, Link, Placement, edits};
 use crate::request::{Capabilities, Capability, DeviceName, Devices, Extras, GpuRequest};
 
-/// What goes into a specification.
+/// Options of a specification.
 #[derive(Debug, Clone)]
 pub struct CdiOptions {
     /// nvidia.com
@@ -95,7 +95,7 @@ fn check_names(options: &CdiOptions) -> Result<(), InjectError> {
     Ok(())
 }
 
-/// What `whole` has in addition to `common`.
+/// The edits of `whole` that are not in `common`.
 fn without(whole: Edits, common: &Edits) -> Edits {
     fn rest<T: PartialEq>(whole: Vec<T>, common: &[T]) -> Vec<T> {
         whole.into_iter().filter(|item| !common.contains(item)).collect()

@@ -23,7 +23,7 @@ const MAX_STATE: u64 = 1 << 20;
 const MAX_CONFIG: u64 = 16 << 20;
 const PARAMS: &str = "/proc/driver/nvidia/params";
 
-/// What a hook does.
+/// The action of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookCall {
     CreateSymlinks(Vec<Link>),
@@ -31,16 +31,16 @@ pub enum HookCall {
     UpdateLdcache(Vec<Library>, Option<DriverVersion>),
     /// Keep the driver in the container from creating device nodes.
     DisableDeviceNodeModification,
-    /// Tell EGL and Vulkan which GPUs the container has.
+    /// List the container's GPUs in an application profile for EGL and Vulkan.
     UpdateApplicationProfile,
 }
 
-/// Where an engine calls a hook.
+/// The point at which an engine calls a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// In the engine's namespaces (`createRuntime`), as in current specifications.
+    /// `createRuntime`, in the engine's namespaces; used by current specifications.
     Runtime,
-    /// In the container's namespaces (`createContainer`), as in earlier versions.
+    /// `createContainer`, in the container's namespaces; used by specifications of earlier versions.
     Container,
 }
 
@@ -52,7 +52,7 @@ pub fn parse_link(text: &str) -> Result<Link, InjectError> {
     Ok(Link { path: PathBuf::from(path), target: PathBuf::from(target) })
 }
 
-/// A library as hooks are told of it: 32 or 64, its name and its path, with `::` between.
+/// Parses a library: 32 or 64, its name and its path, with `::` between.
 pub fn parse_library(text: &str) -> Result<Library, InjectError> {
     let parts: Vec<&str> = text.splitn(3, "::").collect();
     let [bits, soname, path] = parts.as_slice() else {
@@ -96,9 +96,9 @@ struct ConfigDevice {
     path: String,
 }
 
-/// Does what a hook is called for, in the container whose state is read from `state`.
+/// Runs a hook for the container whose state is read from `state`.
 ///
-/// At [`Stage::Runtime`] this process stays in the container's mount namespace, and must have one thread.
+/// This process stays in the container's mount namespace at [`Stage::Runtime`], and must have one thread.
 pub fn run(call: &HookCall, called_at: Stage, state: impl Read) -> Result<(), InjectError> {
     let state: State = document(state, MAX_STATE, "the container's state on standard input")?;
     let path = state.bundle.join("config.json");
@@ -139,8 +139,8 @@ fn document<T: for<'de> Deserialize<'de>>(from: impl Read, most: u64, what: &str
     serde_json::from_str(&text).map_err(|error| wrong(&error))
 }
 
-/// Mounts a text over a file of the container's `/proc`. The text lies in the bundle, which goes when the container
-/// goes.
+/// Mounts a text over a file of the container's `/proc`. The text is stored in the bundle, which is
+/// removed with the container.
 fn cover(inside: &Inside, bundle: &Path, covered: &Path, contents: &str) -> Result<(), InjectError> {
     let Ok(target) = inside.resolve(covered, OFlags::PATH) else { return Ok(()) };
     let wrong = |source| inside.wrong("cover", covered, source);

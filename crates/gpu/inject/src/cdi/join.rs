@@ -15,7 +15,7 @@ use rustix::thread::{
 
 use crate::InjectError;
 
-/// The namespaces that decide which files there are and whose they are.
+/// The namespaces that determine which files exist and who owns them.
 const JOINED: [(&str, ThreadNameSpaceType); 2] =
     [("mnt", ThreadNameSpaceType::MOUNT), ("user", ThreadNameSpaceType::USER)];
 
@@ -35,7 +35,7 @@ pub(super) fn join(pid: i32) -> Result<(), InjectError> {
     }
     move_into_thread_name_spaces(container.as_fd(), foreign).map_err(failed)?;
     if foreign.contains(ThreadNameSpaceType::USER) {
-        // The user of the host is not mapped there, and its files would belong to nobody.
+        // The user of the host is not mapped there, so its files would have the overflow owner.
         set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).map_err(failed)?;
         set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(failed)?;
     }

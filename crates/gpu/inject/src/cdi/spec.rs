@@ -19,10 +19,10 @@ pub struct Specification {
     pub kind: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// What can be asked for.
+    /// The devices that can be requested.
     #[serde(default)]
     pub devices: Vec<CdiDevice>,
-    /// What every device needs.
+    /// Edits that every device needs.
     #[serde(default, skip_serializing_if = "ContainerEdits::is_empty")]
     pub container_edits: ContainerEdits,
 }
@@ -38,7 +38,7 @@ pub struct CdiDevice {
     pub container_edits: ContainerEdits,
 }
 
-/// What must be done to a container.
+/// Changes to make to a container.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerEdits {
@@ -56,12 +56,12 @@ pub struct ContainerEdits {
     pub additional_gids: Vec<u32>,
 }
 
-/// A device node. Numbers that are left out are looked up by whoever makes the container, so they cannot grow old.
+/// A device node. Numbers that are left out are looked up by the engine, so they cannot become outdated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CdiNode {
     pub path: String,
-    /// Where it is, if elsewhere.
+    /// Its path on the host, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_path: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ pub struct CdiNode {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
-    /// When: `createRuntime`.
+    /// The time at which it runs: `createRuntime`.
     pub hook_name: String,
     pub path: String,
     /// Its arguments, its own name first.
@@ -101,7 +101,7 @@ impl ContainerEdits {
 }
 
 impl Specification {
-    /// As YAML, in an order that does not depend on chance.
+    /// The specification as YAML, in a deterministic order.
     pub fn to_yaml(&self) -> Result<String, InjectError> {
         let text = cudock_yaml::to_string(self).map_err(|error| wrong(&error))?;
         Ok(format!("---\n{text}"))
@@ -112,13 +112,13 @@ impl Specification {
         Ok(format!("{text}\n"))
     }
 
-    /// All the edits in it: those of every device, and those of each.
+    /// All edits in it: those of every device, and those of each.
     pub fn edits(&self) -> impl Iterator<Item = &ContainerEdits> {
         std::iter::once(&self.container_edits)
             .chain(self.devices.iter().map(|device| &device.container_edits))
     }
 
-    /// The lowest version of the format that has what is used here, so that older engines read it too.
+    /// The lowest version of the format that has all features used here, so that older engines can read it.
     pub fn lowest_version(&self) -> &'static str {
         let any = |test: fn(&ContainerEdits) -> bool| self.edits().any(test);
         let class = self.kind.split_once('/').map_or("", |(_, class)| class);

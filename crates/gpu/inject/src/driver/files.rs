@@ -25,8 +25,8 @@ const PROGRAM_DIRECTORIES: [&str; 7] =
 
 const SOCKETS: [&str; 2] = ["/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket"];
 
-/// Settings, where they are looked for below `/etc` and the directories of shared data; directories bring the files in them
-/// whose names begin as given.
+/// Settings, by their path below `/etc` and the directories of shared data; of a directory, the
+/// files whose names have the given prefix.
 const SETTINGS: [(&str, &str, Capability); 10] = [
     ("glvnd/egl_vendor.d", "10_nvidia", Capability::Graphics),
     ("egl/egl_external_platform.d", "", Capability::Graphics),
@@ -63,7 +63,7 @@ fn file(tree: &DriverTree, role: Role, path: &str, inside: &str) -> Option<HostF
     Some(HostFile { role, inside: inside.to_owned(), host: tree.host(path)? })
 }
 
-/// Programs lie in the usual directories, or beside the libraries.
+/// Programs in the usual directories, or in `bin` next to the directories of libraries.
 fn programs(files: &DriverTree, libraries: &DriverLibraries) -> Vec<HostFile> {
     let beside = libraries.directories.iter().filter_map(|directory| {
         let parent = directory.rsplit_once('/')?.0;
@@ -78,7 +78,8 @@ fn programs(files: &DriverTree, libraries: &DriverLibraries) -> Vec<HostFile> {
             .map(|directory| format!("{directory}/{name}"))
             .filter(|path| files.files().is_program(path))
             .collect();
-        // A script of that name is someone's wrapper, and what it calls may not be in the container.
+        // A script of that name is usually a wrapper, and the program that it calls may not be in
+        // the container.
         let path = paths.iter().find(|path| is_binary(files, path)).or_else(|| paths.first())?;
         file(files, *role, path, path)
     };
@@ -100,7 +101,7 @@ fn sockets(devices: &DriverTree) -> Vec<HostFile> {
     SOCKETS.iter().filter_map(socket).collect()
 }
 
-/// The first directory that has firmware of this version, in the kernel's order.
+/// Firmware of this version, from the first directory that has any, in the kernel's order.
 fn firmware(files: &DriverTree, devices: &DriverTree, suffix: &str) -> Vec<HostFile> {
     let line =
         |path: &str| devices.text(path).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -132,7 +133,8 @@ fn firmware(files: &DriverTree, devices: &DriverTree, suffix: &str) -> Vec<HostF
     Vec::new()
 }
 
-/// What is found in `/etc` stays there, everything else goes to `/usr/share`: other directories are no image's.
+/// Settings and their paths in the container: files from `/etc` stay there, all others are mounted
+/// in `/usr/share`, because images do not use the other directories.
 fn settings(files: &DriverTree, libraries: &DriverLibraries) -> Vec<HostFile> {
     let beside = libraries.directories.iter().filter_map(|directory| {
         Some(format!("{}/share", directory.rsplit_once('/').filter(|(parent, _)| parent.len() > 4)?.0))

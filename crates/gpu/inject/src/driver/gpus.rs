@@ -1,4 +1,4 @@
-//! GPUs and their parts, as the kernel's module tells of them.
+//! GPUs and their MIG devices, as listed by the kernel module.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn gpu(tree: &DriverTree, directory: &str) -> Option<DriverGpu> {
     Some(DriverGpu {
         index: 0,
         minor,
-        // Before its first use a card shows question marks.
+        // The UUID contains question marks until the GPU is used for the first time.
         uuid: field("GPU UUID").filter(|uuid| uuid.starts_with("GPU-") && !uuid.contains('?')),
         bus: directory.to_owned(),
         mig: mig(tree, minor),
@@ -37,7 +37,7 @@ fn gpu(tree: &DriverTree, directory: &str) -> Option<DriverGpu> {
     })
 }
 
-/// Parts exist where the module shows their access files; `mig-minors` lists all that could.
+/// MIG devices that exist: those whose access files the module shows. `mig-minors` lists all possible ones.
 fn mig(tree: &DriverTree, minor: u32) -> Vec<MigDevice> {
     let at = format!("{CAPABILITIES}/gpu{minor}/mig");
     let numbered = |directory: &str, prefix: &str| -> Vec<u32> {
@@ -64,7 +64,7 @@ fn dri(tree: &DriverTree, bus: &str) -> Vec<String> {
     names.into_iter().filter(|name| name.starts_with("card") || name.starts_with("renderD")).collect()
 }
 
-/// Lines such as `gpu0/gi3/ci0/access 31`.
+/// Numbers of MIG capabilities, from lines such as `gpu0/gi3/ci0/access 31`.
 pub(super) fn mig_minors(tree: &DriverTree) -> BTreeMap<String, u32> {
     let text = tree.text(MIG_MINORS).unwrap_or_default();
     let line = |line: &str| {

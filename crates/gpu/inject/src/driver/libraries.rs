@@ -1,4 +1,4 @@
-//! The driver's libraries: its version, the directories they lie in, and all of them.
+//! The driver's libraries, their directories, and the driver's version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -13,9 +13,9 @@ use super::{DRIVER_CONTAINER, LibraryFile};
 use crate::edits::ElfClass;
 use crate::elf;
 
-/// Directories below those the loader searches in which distributions keep one driver beside another.
+/// Subdirectories of the loader's directories in which distributions keep several drivers.
 const CURRENT: [&str; 2] = ["nvidia/current", "nvidia"];
-/// Where 32-bit libraries are, and drivers that only their own links lead to.
+/// Directories of 32-bit libraries, and of drivers that the loader finds only through links.
 const MORE: [&str; 9] = [
     "/usr/lib32",
     "/usr/lib/i386-linux-gnu",
@@ -30,7 +30,7 @@ const MORE: [&str; 9] = [
 /// Sub-directories that belong to a directory of libraries.
 const BELOW: [&str; 5] = ["vdpau", "gbm", "nvidia/xorg", "xorg/modules/drivers", "xorg/modules/extensions"];
 
-/// Libraries of the driver that carry a version of their own, by the beginning of their names.
+/// Prefixes of driver libraries that have a version of their own.
 const OWN_VERSION: [&str; 6] = [
     "libnvidia-egl-gbm.so.",
     "libnvidia-egl-wayland.so.",
@@ -39,13 +39,13 @@ const OWN_VERSION: [&str; 6] = [
     "libnvidia-egl-xlib.so.",
     "libnvidia-nvvm70.so.",
 ];
-/// And those with none.
+/// Driver libraries without a version.
 const NO_VERSION: [&str; 2] = ["nvidia_drv.so", "libnvidia-vulkan-producer.so"];
 
-/// A chain of links to a library has one or two.
+/// Maximum number of links followed to a library; one or two are usual.
 const MOST_LINKS: usize = 8;
 
-/// What was found.
+/// The libraries of one driver.
 pub(super) struct DriverLibraries {
     pub(super) suffix: String,
     /// Directories that hold libraries of that version, links followed.
@@ -53,13 +53,14 @@ pub(super) struct DriverLibraries {
     pub(super) libraries: Vec<LibraryFile>,
 }
 
-/// A directory and what is in it. Reading a distribution's directory takes a millisecond, so it is done once.
+/// A directory and its entries. Reading a distribution's directory takes a millisecond, so it is read once.
 struct Directory {
     path: String,
     names: Vec<String>,
 }
 
-/// The driver's libraries; where there are several versions, those of the loaded module, else those found first.
+/// The driver's libraries; if there are several versions, those of the loaded module, else the
+/// first ones found.
 pub(super) fn find(tree: &DriverTree, kernel: Option<DriverVersion>) -> Option<DriverLibraries> {
     let read = |path: String| Directory { names: tree.names(&path), path };
     let candidates: Vec<Directory> = candidates(tree).into_iter().map(read).collect();
@@ -85,8 +86,8 @@ pub(super) fn find(tree: &DriverTree, kernel: Option<DriverVersion>) -> Option<D
     Some(DriverLibraries { suffix, directories, libraries })
 }
 
-/// Every directory that may hold the driver, without links, in the loader's order; directories of files that links in them
-/// lead to come right behind them, which is how a Nix store is found.
+/// Every directory that may hold the driver, without links, in the loader's order. The targets of
+/// links in a directory follow it immediately, which is how a Nix store is found.
 fn candidates(tree: &DriverTree) -> Vec<String> {
     let searched = loader::directories(tree.files(), &BTreeMap::new(), tree.arch());
     let mut directories: Vec<String> = Vec::new();
@@ -173,7 +174,7 @@ fn collect(
             || own
             || NO_VERSION.contains(&name.as_str())
     };
-    // Links are told with the file they lead to, and a directory that is a link is read where it leads.
+    // Links are listed with the file they lead to, and a directory that is a link is read at its target.
     if below.is_some() && tree.real(&at).as_ref() != Some(&at) {
         return;
     }
@@ -212,14 +213,14 @@ fn leads_to(tree: &DriverTree, directory: &str, outside: &Path, link: &str, file
     false
 }
 
-/// What a directory's name tells.
+/// The ELF class, guessed from a directory's name.
 fn class_of(directory: &str) -> ElfClass {
     let narrow =
         ["/lib32", "/i386-linux-gnu", "/opengl-driver-32"].iter().any(|part| directory.contains(part));
     if narrow { ElfClass::Bits32 } else { ElfClass::Bits64 }
 }
 
-/// The link `ldconfig` made: a name with one number behind `.so.`.
+/// The SONAME, from the link that `ldconfig` created: a name with a single number after `.so.`.
 fn soname_of(file: &str, links: &[String]) -> Option<String> {
     let stem = file.split_once(".so.")?.0;
     let is_soname = |link: &&String| {

@@ -1,4 +1,4 @@
-//! What a machine has of a driver, as plain data.
+//! The parts of a driver on a machine, as plain data.
 
 mod files;
 mod gpus;
@@ -18,13 +18,13 @@ use crate::InjectError;
 use crate::edits::ElfClass;
 use tree::DriverTree;
 
-/// Where a driver container puts its root on the host.
+/// The root of a driver container on the host.
 const DRIVER_CONTAINER: &str = "/run/nvidia/driver";
 
-/// Where CUDA's multi-process service listens, unless it is told otherwise.
+/// Default directory of the pipes of CUDA's multi-process service.
 pub(crate) const MPS: &str = "/tmp/nvidia-mps";
 
-/// Where to look: the driver's files may lie in another root than its devices.
+/// The roots to search: the driver's files may be in another root than its devices.
 #[derive(Debug, Clone)]
 pub struct DriverRoots {
     /// The driver's libraries, programs, firmware and settings.
@@ -58,7 +58,7 @@ impl DriverRoots {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriverKind {
     Linux,
-    /// Windows', seen from WSL2.
+    /// The driver of Windows, used from WSL2.
     Wsl,
 }
 
@@ -66,7 +66,7 @@ pub enum DriverKind {
 #[derive(Debug, Clone)]
 pub struct Driver {
     pub kind: DriverKind,
-    /// Its version; none under WSL2, where no file name tells it.
+    /// Its version; none under WSL2, where file names do not contain it.
     pub version: Option<DriverVersion>,
     /// The version as file names have it; empty under WSL2.
     pub suffix: String,
@@ -77,15 +77,15 @@ pub struct Driver {
     pub libraries: Vec<LibraryFile>,
     pub files: Vec<HostFile>,
     pub gpus: Vec<DriverGpu>,
-    /// Device nodes by their path in `/dev`, those of GPUs and all that may be asked for beside them.
+    /// Device nodes by their path in `/dev`: those of GPUs, and all others that can be requested.
     pub nodes: BTreeMap<String, HostNode>,
-    /// Paths in `/dev` that are there and are not devices.
+    /// Paths in `/dev` that exist but are not devices.
     pub not_devices: Vec<String>,
     /// Numbers of MIG capabilities, by names such as `gpu0/gi3/ci0/access` and `config`.
     pub mig_minors: BTreeMap<String, u32>,
-    /// What `/proc/driver/nvidia/params` says.
+    /// The content of `/proc/driver/nvidia/params`.
     pub params: Option<String>,
-    /// What was odd.
+    /// Notes about irregularities.
     pub notes: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ pub struct LibraryFile {
     pub host: PathBuf,
     /// The name programs know it by.
     pub soname: Option<String>,
-    /// For programs of how many bits it is.
+    /// The ELF class: programs of this class can load it.
     pub class: ElfClass,
     /// Names of links to it in its own directory.
     pub links: Vec<String>,
@@ -117,7 +117,7 @@ impl LibraryFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFile {
     pub role: Role,
-    /// Where it belongs in a container.
+    /// Its path in a container.
     pub inside: String,
     pub host: PathBuf,
 }
@@ -125,7 +125,7 @@ pub struct HostFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Program(crate::request::Capability),
-    /// A program that only `all` brings.
+    /// A program that is only added by `all`.
     OtherProgram,
     /// A socket or a directory of pipes, of this capability.
     Socket(crate::request::Capability),
@@ -148,13 +148,13 @@ pub struct DriverGpu {
     pub uuid: Option<String>,
     /// 0000:01:00.0
     pub bus: String,
-    /// Its parts, where it is divided.
+    /// Its MIG devices, if it is partitioned.
     pub mig: Vec<MigDevice>,
     /// `card0` and `renderD128` of `/dev/dri`.
     pub dri: Vec<String>,
 }
 
-/// A part of a GPU.
+/// A MIG device of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MigDevice {
     /// Its number on its GPU, in NVML's order.

@@ -1,4 +1,4 @@
-//! Device nodes, by `stat`: majors of some are given out when modules are loaded.
+//! Device nodes, by `stat`: the majors of some are assigned when modules are loaded.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -6,11 +6,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use super::HostNode;
 use super::tree::DriverTree;
 
-/// Directories of `/dev` with nodes that may be asked for.
+/// Directories of `/dev` with nodes that can be requested.
 const DIRECTORIES: [&str; 5] =
     ["/dev", "/dev/dri", "/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels", "/dev/infiniband"];
 
-/// Nodes by path, and paths that should be nodes and are not.
+/// Nodes by path, and paths that should be nodes but are not.
 pub(super) fn read(tree: &DriverTree) -> (BTreeMap<String, HostNode>, Vec<String>) {
     let mut nodes = BTreeMap::new();
     let mut others = Vec::new();

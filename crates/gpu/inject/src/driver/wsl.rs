@@ -13,7 +13,7 @@ const LIBRARIES: &str = "/usr/lib/wsl/lib";
 const STORE: &str = "/usr/lib/wsl/drivers";
 const NODE: &str = "/dev/dxg";
 
-/// Libraries of the store that programs ask for, and the name they ask by.
+/// Libraries of the store that programs open, and the names by which they open them.
 const NAMED: [(&str, &str); 6] = [
     ("libcuda.so.1.1", "libcuda.so.1"),
     ("libnvidia-ml.so.1", "libnvidia-ml.so.1"),
@@ -27,7 +27,7 @@ pub(super) fn is(devices: &DriverTree) -> bool {
     devices.exists(NODE)
 }
 
-/// The store of the driver in use has a libcuda; where updates left several, the youngest is the one in use.
+/// The store of the driver in use: it has a libcuda; if updates left several, it is the newest.
 fn store(files: &DriverTree) -> Option<String> {
     let directories = files.names(STORE).into_iter().map(|name| format!("{STORE}/{name}"));
     let with_driver =

@@ -68,7 +68,7 @@ struct Nodes<'a> {
 }
 
 impl Nodes<'_> {
-    /// Gives a node if it is there.
+    /// Adds a node if it exists.
     fn take(&mut self, path: &str) -> bool {
         let Some(node) = self.driver.nodes.get(path) else { return false };
         let container = PathBuf::from(path);
@@ -89,7 +89,7 @@ impl Nodes<'_> {
         true
     }
 
-    /// Gives a node without which the container would be useless.
+    /// Adds a node without which the container would be useless.
     fn need(&mut self, path: &str, fix: &'static str) -> Result<(), InjectError> {
         if self.take(path) {
             return Ok(());

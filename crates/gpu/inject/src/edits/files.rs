@@ -4,7 +4,7 @@ use super::{Edits, Placement, READ_ONLY, SOCKET};
 use crate::driver::{Driver, DriverKind, HostFile, MPS, Role};
 use crate::request::{Capabilities, Capability, GpuRequest};
 
-/// Tells programs where the service's pipes are.
+/// The variable with the directory of the service's pipes.
 const MPS_VARIABLE: &str = "CUDA_MPS_PIPE_DIRECTORY";
 
 pub(super) fn add(edits: &mut Edits, driver: &Driver, request: &GpuRequest, placement: &Placement) {
@@ -48,7 +48,8 @@ fn wanted(file: &HostFile, request: &GpuRequest) -> bool {
     }
 }
 
-/// Programs go where an image's `PATH` leads; everything else has a fixed place.
+/// The path in the container: programs are mounted in a directory of the image's `PATH`, everything
+/// else has a fixed path.
 fn target(file: &HostFile, placement: &Placement) -> PathBuf {
     let program = matches!(file.role, Role::Program(_) | Role::OtherProgram);
     match (placement, Path::new(&file.inside).file_name()) {

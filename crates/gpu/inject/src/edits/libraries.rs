@@ -5,7 +5,7 @@ use crate::InjectError;
 use crate::driver::{Driver, DriverKind, LibraryFile};
 use crate::request::{Capabilities, Capability, GpuRequest};
 
-/// Which capability brings which library. What is not here comes with `all` only.
+/// Libraries by capability. All others are only added by `all`.
 const BY_CAPABILITY: [(Capability, &str); 5] = [
     (Capability::Utility, "libnvidia-ml libnvidia-cfg libnvidia-nscq"),
     (
@@ -28,7 +28,7 @@ const BY_CAPABILITY: [(Capability, &str); 5] = [
 /// Modules of an X server.
 const SCREEN: [&str; 2] = ["nvidia_drv", "libglxserver_nvidia"];
 
-/// What each capability is for, and a library without which it is not there.
+/// Capabilities, a library that each needs, and the effect if it is missing.
 const MISSED: [(Capability, &str, &str); 5] = [
     (
         Capability::Compute,
@@ -49,7 +49,7 @@ const ALWAYS: [(&str, &str, &str); 4] = [
     ("gbm/nvidia-drm_gbm.so", "../libnvidia-allocator.so.1", "libnvidia-allocator"),
 ];
 
-/// Adds libraries and their links; returns the directory libcuda lies in.
+/// Adds libraries and their links; returns the directory of libcuda.
 pub(super) fn add(
     edits: &mut Edits,
     driver: &Driver,
@@ -120,7 +120,7 @@ fn directory(library: &LibraryFile, placement: &Placement) -> PathBuf {
     }
 }
 
-/// Where an image keeps 32-bit libraries that keeps its 64-bit ones in `directory`.
+/// The directory of 32-bit libraries in an image that has its 64-bit ones in `directory`.
 fn narrow_directory(directory: &Path) -> PathBuf {
     let name = directory.to_string_lossy();
     if name.ends_with("x86_64-linux-gnu") {

@@ -1,4 +1,4 @@
-//! What must be done to a container so that it has the GPU.
+//! Edits that give a container its GPUs.
 
 mod devices;
 mod files;
@@ -14,7 +14,7 @@ use crate::InjectError;
 use crate::driver::{Driver, DriverKind};
 use crate::request::{Capability, GpuRequest};
 
-/// All that must be done. The order of what is in it does not depend on chance.
+/// The edits, in a deterministic order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Edits {
     pub devices: Vec<DeviceNode>,
@@ -24,13 +24,13 @@ pub struct Edits {
     pub texts: Vec<Text>,
     /// Variables to set, over the image's.
     pub environment: Vec<(String, String)>,
-    /// Groups the container's first process must be in, because nodes are open to these only.
+    /// Groups of the container's first process, because only these can open the nodes.
     pub additional_gids: Vec<u32>,
-    /// What the loader must know of.
+    /// Libraries for the loader's cache.
     pub libraries: Vec<Library>,
-    /// The driver, where the container computes: a newer libcuda of the image's own may go before its.
+    /// The driver, if the container uses CUDA; the image's own libcuda may take precedence if it is newer.
     pub driver: Option<DriverVersion>,
-    /// What is missing, though the container can start without it.
+    /// Warnings about missing parts without which the container can start.
     pub warnings: Vec<String>,
 }
 
@@ -69,14 +69,14 @@ pub struct Text {
 pub struct Library {
     /// libcuda.so.1
     pub soname: String,
-    /// Where it is in the container.
+    /// Its path in the container.
     pub path: PathBuf,
-    /// For programs of how many bits.
+    /// The ELF class: programs of this class can load it.
     #[serde(rename = "word")]
     pub class: ElfClass,
 }
 
-/// For programs of how many bits a library is.
+/// The ELF class of a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ElfClass {
     #[serde(rename = "32")]
@@ -85,12 +85,12 @@ pub enum ElfClass {
     Bits64,
 }
 
-/// Where the driver's libraries and programs go.
+/// The target directory of the driver's libraries and programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {
-    /// Where they are on the host: for CDI, where the image is not known.
+    /// The same paths as on the host: for CDI, where the image is not known.
     SameAsHost,
-    /// Into the image's own directory of libraries; see [`crate::library_directory`].
+    /// The image's own directory of libraries; see [`crate::library_directory`].
     Directory(PathBuf),
 }
 
@@ -99,9 +99,9 @@ pub(crate) const READ_ONLY: [&str; 5] = ["ro", "nosuid", "nodev", "rbind", "rpri
 /// Options of sockets: connecting to one is writing.
 pub(crate) const SOCKET: [&str; 5] = ["nosuid", "nodev", "rbind", "rprivate", "noexec"];
 
-/// Another tool that reads this does not put a GPU in again.
+/// The variable that keeps other tools from injecting the GPU again.
 const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
-/// NVIDIA's own tools look here for the driver's libcuda.
+/// The variable in which NVIDIA's own tools look up the directory of the driver's libcuda.
 const LIBCUDA_DIRECTORY: &str = "NVIDIA_CTK_LIBCUDA_DIR";
 
 impl Edits {
@@ -122,8 +122,8 @@ impl Edits {
     }
 }
 
-/// The edits for a request. What makes the container useless when it is missing is an error, what is merely missed is
-/// a warning.
+/// The edits for a request. A missing part is an error if the container is useless without it, and
+/// a warning otherwise.
 pub fn edits(driver: &Driver, request: &GpuRequest, placement: &Placement) -> Result<Edits, InjectError> {
     let mut edits = Edits { warnings: driver.notes.clone(), ..Edits::default() };
     let chosen = select::select(driver, &request.devices)?;
@@ -149,8 +149,8 @@ pub fn edits(driver: &Driver, request: &GpuRequest, placement: &Placement) -> Re
     Ok(edits)
 }
 
-/// The module's settings with one turned off: a driver that runs in the container must not make nodes of GPUs that
-/// were not given to it.
+/// The module's settings with one disabled, so that a driver that runs in the container does not
+/// create nodes of GPUs that were not given to it.
 pub(crate) fn closed_params(params: &str) -> Option<Text> {
     let open = "ModifyDeviceFiles: 1";
     params.lines().any(|line| line.trim() == open).then(|| Text {
@@ -159,7 +159,8 @@ pub(crate) fn closed_params(params: &str) -> Option<Text> {
     })
 }
 
-/// EGL and Vulkan list every GPU the module has; this tells them which ones are the container's.
+/// The application profile with the container's GPUs; without it, EGL and Vulkan list every GPU of
+/// the module.
 pub(crate) fn application_profile(minors: impl Iterator<Item = u32>) -> Text {
     let mask = minors.map(|minor| 1_u64.checked_shl(minor).unwrap_or(0)).fold(0, std::ops::BitOr::bitor);
     let contents = format!(

@@ -2,15 +2,15 @@ use crate::InjectError;
 use crate::driver::{Driver, DriverGpu, DriverKind, MigDevice, short_bus};
 use crate::request::{DeviceName, Devices};
 
-/// A GPU that was chosen, with those of its parts that were.
+/// A selected GPU, with its selected MIG devices.
 #[derive(Debug, Clone)]
 pub(super) struct Chosen<'a> {
     pub(super) gpu: &'a DriverGpu,
     pub(super) mig: Vec<&'a MigDevice>,
 }
 
-/// The GPUs that were asked for, each once, in the order of their numbers. A divided GPU that is asked for as a whole
-/// comes with all its parts. Under WSL2 there is nothing to choose from.
+/// The requested GPUs, each once, in the order of their numbers. A partitioned GPU that is
+/// requested as a whole comes with all its MIG devices. Under WSL2 there is only one choice.
 pub(super) fn select<'a>(driver: &'a Driver, devices: &Devices) -> Result<Vec<Chosen<'a>>, InjectError> {
     if driver.kind == DriverKind::Wsl {
         return Ok(Vec::new());
@@ -81,7 +81,7 @@ fn named<'a>(driver: &'a Driver, name: &DeviceName) -> Option<Chosen<'a>> {
     }
 }
 
-/// What drivers before 470 called a part: `MIG-GPU-5a…/3/0`.
+/// The name of a MIG device in drivers before 470: `MIG-GPU-5a…/3/0`.
 fn old_name(gpu: &DriverGpu, mig: &MigDevice) -> Option<String> {
     let uuid = gpu.uuid.as_ref()?;
     Some(format!("MIG-{uuid}/{}/{}", mig.gpu_instance, mig.compute_instance))

@@ -4,7 +4,7 @@ use cudock_base::text::suggest::nearest;
 
 use crate::InjectError;
 
-/// What of a driver a container may use.
+/// A part of the driver that a container may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
     /// CUDA and `OpenCL`.
@@ -48,7 +48,7 @@ pub struct Capabilities {
 }
 
 impl Default for Capabilities {
-    /// What containers get that do not say: `utility,compute`.
+    /// The default of containers that request none: `utility,compute`.
     fn default() -> Self {
         Self::of(&[Capability::Utility, Capability::Compute])
     }
@@ -60,7 +60,7 @@ impl Capabilities {
         Self { set: capabilities.iter().copied().collect(), all: false }
     }
 
-    /// Everything the driver has, also what belongs to no capability.
+    /// Everything the driver has, including parts that belong to no capability.
     pub fn all() -> Self {
         Self { set: Capability::ALL.into_iter().collect(), all: true }
     }
@@ -93,7 +93,7 @@ impl Capabilities {
         self.set.contains(&capability)
     }
 
-    /// Whether everything was asked for by `all`, rather than every capability by name.
+    /// Whether everything was requested by `all`, rather than every capability by name.
     pub fn is_all(&self) -> bool {
         self.all
     }

@@ -6,8 +6,8 @@ use crate::InjectError;
 const FORMS: &str =
     "write `all`, `none`, a count such as 2, a list such as 0,1 or GPU-… or 0:1, or `device=0`";
 
-/// Reads `--gpus`. Capabilities it does not mention are left to the image. A lone number is a count, as docker has it; a
-/// list, even of one with `device=` before it, names GPUs.
+/// Parses `--gpus`. Capabilities that it does not mention are left to the image. A single number is
+/// a count, as in docker; a list, even of one with `device=` before it, names GPUs.
 pub(super) fn parse(text: &str) -> Result<(Devices, Option<Capabilities>), InjectError> {
     let wrong = |why| InjectError::bad_request("--gpus", text, why, FORMS);
     let fields = fields(text).ok_or_else(|| wrong("a quote that is not closed"))?;
@@ -54,7 +54,7 @@ pub(super) fn parse(text: &str) -> Result<(Devices, Option<Capabilities>), Injec
         (Some(devices), true) => devices,
         (None, false) => Devices::Listed(names),
         (Some(_), false) => return Err(wrong("two answers to which GPUs")),
-        // docker's `capabilities=utility` alone asks for one.
+        // docker's `capabilities=utility` alone requests one.
         (None, true) if capabilities.is_some() => Devices::Count(1),
         (None, true) => return Err(wrong("empty request")),
     };
@@ -66,7 +66,7 @@ fn count(text: &str) -> Option<Devices> {
     (count > 0 && !text.starts_with('+')).then_some(Devices::Count(count))
 }
 
-/// docker's `gpu` and `nvidia` ask for a GPU at all, and not for a part of the driver.
+/// docker's `gpu` and `nvidia` request a GPU, and not a part of the driver.
 fn driver_capabilities(list: &str) -> Result<Capabilities, InjectError> {
     let ours: Vec<&str> =
         list.split(',').map(str::trim).filter(|name| !matches!(*name, "gpu" | "nvidia")).collect();

@@ -1,4 +1,4 @@
-//! What an image asks for in its environment.
+//! GPU requests in an image's environment.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ const DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 const CAPABILITIES: &str = "NVIDIA_DRIVER_CAPABILITIES";
 const CHANNELS: &str = "NVIDIA_IMEX_CHANNELS";
 
-/// Channels have numbers below this.
+/// Upper bound of channel numbers, exclusive.
 const MOST_CHANNELS: u32 = 1 << 20;
 
 impl GpuRequest {
-    /// What `--gpus`, if it was given, and the container's environment come to together; none if no GPU is asked for.
+    /// The request of `--gpus`, if given, and the container's environment; none if no GPU is
+    /// requested.
     ///
-    /// `--gpus` decides about devices. Without it the environment does, where the caller lets the image ask.
+    /// `--gpus` decides about devices. Without it the environment does, if the caller allows that.
     /// Capabilities are taken from `--gpus`, then from the environment.
     pub fn resolve(
         flag: Option<&str>,
@@ -61,7 +62,7 @@ fn devices_of(environment: &BTreeMap<String, String>) -> Result<Option<Devices>,
         Some(list) => {
             let mut names = Vec::new();
             for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-                // A CDI name says the same behind its kind.
+                // A CDI name has the same word after its kind.
                 let word = word.strip_prefix("nvidia.com/gpu=").unwrap_or(word);
                 if word == "all" {
                     return Ok(Some(Devices::All));

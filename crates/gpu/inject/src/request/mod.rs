@@ -1,4 +1,4 @@
-//! What was asked for: `--gpus`, or the variables of an image.
+//! GPU requests: `--gpus`, or the variables of an image.
 
 mod capability;
 mod flag;
@@ -10,11 +10,11 @@ pub use capability::{Capabilities, Capability};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GpuRequest {
     pub devices: Devices,
-    /// What of the driver.
+    /// The parts of the driver.
     pub capabilities: Capabilities,
     /// IMEX channels, for memory shared between machines.
     pub imex_channels: Vec<u32>,
-    /// What is given only when it is asked for.
+    /// Features that must be requested explicitly.
     pub extras: Extras,
 }
 
@@ -24,12 +24,12 @@ pub enum Devices {
     All,
     /// The driver, and no GPU.
     None,
-    /// So many, the first ones.
+    /// The first N GPUs.
     Count(u32),
     Listed(Vec<DeviceName>),
 }
 
-/// What names a GPU or a part of one.
+/// The name of a GPU or MIG device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DeviceName {
     /// Its number in NVML's order.
@@ -43,7 +43,7 @@ pub enum DeviceName {
     Bus(String),
 }
 
-/// What is given only when it is asked for.
+/// Features that must be requested explicitly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Extras {
@@ -54,9 +54,9 @@ pub struct Extras {
     pub mofed: bool,
     /// `NVSwitch` management.
     pub nvswitch: bool,
-    /// Making and removing MIG devices; the caller sees to it that the container may administrate.
+    /// Creating and removing MIG devices; the caller makes sure that the container may administrate.
     pub mig_config: bool,
-    /// Watching all MIG devices; likewise.
+    /// Monitoring all MIG devices; likewise.
     pub mig_monitor: bool,
 }
 
@@ -71,7 +71,7 @@ impl std::fmt::Display for DeviceName {
 }
 
 impl DeviceName {
-    /// Reads one name; `None` if it is none.
+    /// Parses one name; `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let number = |text: &str| text.parse::<u32>().ok().filter(|_| !text.starts_with('+'));
         if let Some(index) = number(text) {

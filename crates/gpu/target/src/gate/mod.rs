@@ -91,7 +91,7 @@ pub enum GateVerdict {
     Refused {
         /// The first unsatisfied variable by name. The toolkit passes them in no fixed order.
         variable: String,
-        /// What the message shows: the value up to its first space.
+        /// The value in the message: up to its first space.
         first_alternative: String,
         /// The best alternative: preferably one that another driver satisfies instead of another GPU, then the one with
         /// the fewest unsatisfied conditions, then a newer driver before an older one, then the smallest difference.

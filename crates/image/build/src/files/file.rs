@@ -33,11 +33,11 @@ impl ImageFileKind {
 pub enum FileSource {
     /// Generated.
     Bytes(Vec<u8>),
-    /// On disk: in the cache, or in the project. `identity` names the content without reading it.
+    /// A file on disk: in the cache, or in the project. `identity` names the content without reading it.
     Disk { path: PathBuf, size: u64, identity: String },
 }
 
-/// What a file belongs to, and why that is in the image.
+/// The package or file that a file comes from, and why that is in the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOrigin {
     pub group: LayerGroup,

@@ -16,7 +16,7 @@ use crate::config::{APP, SERVE_PORT};
 use crate::error::BuildError;
 use crate::files::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
 
-/// What starts in an image.
+/// The program that an image starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) command: Vec<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 const CUDOCK: &str = "usr/local/bin/cudock";
 const MAX_FILES: usize = 200_000;
 
-/// What the image starts, and the project's files in it.
+/// The program that the image starts, and the project's files in it.
 pub(crate) fn files(
     project: &Project,
     image: &ImageBuild,

@@ -12,7 +12,7 @@ use crate::files::file::{ImageFile, ImageFileKind};
 #[derive(Debug)]
 pub struct Rule {
     pub name: &'static str,
-    /// What it leaves out, and why nothing misses it.
+    /// The files it leaves out, and why they are not needed.
     pub reason: &'static str,
     /// Whether it looks at single files; the others are applied where libraries and GPU code are chosen.
     applies: Option<fn(&ImageFile) -> bool>,

@@ -133,7 +133,7 @@ fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<
     }
 }
 
-/// What scanners read to know the Debian packages of an image without dpkg.
+/// Files from which scanners read the Debian packages of an image without dpkg.
 fn packages(plan: &mut ImagePlan, input: &PlanInput<'_>, origin: &Arc<FileOrigin>) {
     let architecture = input.arch.oci_name();
     for package in input.packages.iter().filter(|package| package.kind == crate::unpack::PackageKind::Deb) {

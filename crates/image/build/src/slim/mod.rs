@@ -29,12 +29,12 @@ pub use text::lines;
 /// Layers are held in memory file by file, and compressed on all cores: more at once gains nothing.
 const LAYERS_AT_ONCE: usize = 2;
 
-/// What the code of an image must still run on.
+/// A GPU that the code of an image must still run on.
 pub struct SlimTarget {
-    /// As the user named it.
+    /// The name given by the user.
     pub name: String,
     pub capability: Capability,
-    /// What the image is judged for.
+    /// The target for which the image is judged.
     pub target: Target,
 }
 
@@ -172,7 +172,7 @@ fn check_targets(files: &[Slimmed], job: &SlimJob<'_>) -> Result<(), SlimImageEr
     Ok(())
 }
 
-/// What the configuration says about it. It has no time, so that the result is the same each time.
+/// The entry in the configuration's history. It has no time, so that the result is the same each time.
 fn history(job: &SlimImageJob<'_>) -> History {
     let names: Vec<&str> = job.targets.iter().map(|target| target.name.as_str()).collect();
     let compact = if job.compact { " --compact" } else { "" };

@@ -1,4 +1,4 @@
-//! What became of an image, as text.
+//! The result of slimming an image, as text.
 
 use cudock_base::text::format::{count, fixed_bytes};
 

@@ -58,11 +58,11 @@ pub enum PackedKind {
     },
 }
 
-/// What an archive contains, and what was dropped of it.
+/// The contents of an archive, and notes about dropped entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackageList {
     pub entries: Vec<PackedEntry>,
-    /// What was changed or dropped by rule: device nodes, setuid bits.
+    /// Entries changed or dropped by rule: device nodes, setuid bits.
     pub notes: Vec<String>,
 }
 

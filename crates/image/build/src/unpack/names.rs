@@ -1,6 +1,6 @@
 //! Which names in archives are acceptable.
 
-/// No file system takes longer ones.
+/// Maximum length of a path and of a name in file systems.
 const MAX_PATH: usize = 4096;
 const MAX_NAME: usize = 255;
 

@@ -8,7 +8,7 @@ use cudock_base::FileError;
 
 use super::UnpackError;
 
-/// What a package may unpack to.
+/// Limits on the size of an unpacked package.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub entries: u32,

@@ -255,7 +255,7 @@ fn record(text: &str) -> Result<BTreeMap<String, Option<[u8; 32]>>, UnpackError>
     Ok(record)
 }
 
-/// The scripts that entry points ask for, by name.
+/// The scripts of entry points, by name.
 fn scripts(text: &str) -> Result<BTreeMap<String, String>, UnpackError> {
     let mut scripts = BTreeMap::new();
     let mut wanted = false;

@@ -32,7 +32,7 @@ pub struct Command<'f> {
     pub args: Vec<CommandArg<'f>>,
     /// Variables that are set for it, with the value if it is known: `A=1 make`, `export A=1` before it.
     pub set: Vec<(String, Option<String>)>,
-    /// From the program to the last argument; the enclosing command for a script in an argument.
+    /// The text from the program to the last argument; the enclosing command for a script in an argument.
     pub span: Span,
     /// Whether the span and those of the arguments are exactly the text of this command, so that it can be edited.
     pub is_exact: bool,

@@ -1,4 +1,4 @@
-//! What a build does: stages, variables, copies and commands, as far as the text determines them.
+//! The semantics of a build: stages, variables, copies and commands, as far as the text determines them.
 
 mod commands;
 
@@ -41,7 +41,7 @@ pub struct Comment {
 
 #[derive(Debug)]
 pub struct Stage<'f> {
-    /// As written after `AS`.
+    /// The name after `AS`, as written.
     pub name: Option<String>,
     /// The `FROM` instruction.
     pub from: &'f Instruction,
@@ -55,9 +55,9 @@ pub struct Stage<'f> {
 /// The image of a `FROM`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseImage {
-    /// With build arguments expanded.
+    /// The reference, with build arguments expanded.
     pub reference: Expanded,
-    /// As written.
+    /// The span of the reference as written.
     pub span: Span,
 }
 
@@ -81,7 +81,7 @@ pub enum StepKind<'f> {
     User(Expanded),
     Workdir(Expanded),
     Shell(Vec<String>),
-    /// What no rule needs in more detail: `EXPOSE`, `HEALTHCHECK`, `ONBUILD` …
+    /// Instructions that no rule needs in more detail: `EXPOSE`, `HEALTHCHECK`, `ONBUILD` …
     Other,
 }
 
@@ -151,7 +151,7 @@ pub struct CopyPath {
     pub span: Span,
 }
 
-/// What `CMD` or `ENTRYPOINT` starts.
+/// The command of `CMD` or `ENTRYPOINT`.
 #[derive(Debug)]
 pub struct StartCommand<'f> {
     /// Whether it is a JSON list, and not a command for a shell.
@@ -270,7 +270,7 @@ fn comments(file: &Dockerfile<'_>) -> Vec<Comment> {
 /// Known values; `None` for a variable that is set to something unknown.
 type Values = HashMap<String, Option<String>>;
 
-/// What a stage passes on to those that are built on it.
+/// The state that a stage passes on to those that are built on it.
 #[derive(Clone)]
 struct StageState {
     environment: Values,
@@ -281,7 +281,7 @@ struct StageState {
 struct Reader<'f> {
     build: Build<'f>,
     global: Values,
-    /// What the current stage sets; what it inherits is looked up.
+    /// Variables set by the current stage; inherited ones are looked up.
     environment: Values,
     /// The build arguments of the current stage.
     arguments: Values,

@@ -59,7 +59,7 @@ pub(crate) struct TarReader<'a> {
     /// The offset of the current entry's first header in an uncompressed layer, and whether its size is not in the last.
     start: usize,
     extended_size: bool,
-    /// More metadata of the current entry, if requested.
+    /// Further metadata of the current entry, if requested.
     details: Option<Box<EntryDetails>>,
 }
 

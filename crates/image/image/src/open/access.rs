@@ -13,7 +13,7 @@ use crate::manifest::Platform;
 /// When an image is fetched from its registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pull {
-    /// The registry is asked what the name stands for now.
+    /// The registry resolves the name anew.
     Always,
     /// Only where the image is not on this machine.
     Missing,
@@ -41,7 +41,7 @@ pub struct Access {
     pub offline: bool,
     /// When registries are asked; always without it, and daemons of this machine first.
     pub pull: Option<Pull>,
-    /// Is told about downloads.
+    /// Receives the progress of downloads.
     pub progress: Arc<dyn Progress>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Graph {
     pub(crate) referrers: Vec<Descriptor>,
     /// Referrers that were left out.
     pub(crate) unreadable: Vec<UnreadableReferrer>,
-    /// What is in it, by digest. Blobs have no kind.
+    /// The kinds of its documents and blobs, by digest. Blobs have no kind.
     known: HashMap<String, Option<DocumentKind>>,
 }
 

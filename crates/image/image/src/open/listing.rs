@@ -1,4 +1,4 @@
-//! What the `index.json` of a layout or archive lists: images, and what refers to them.
+//! Entries in the `index.json` of a layout or archive: images, and their referrers.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ pub(super) struct Listed {
     /// Its descriptor, without what concerns only the layout.
     pub(super) top: Descriptor,
     pub(super) bytes: Vec<u8>,
-    /// What may refer to it.
+    /// Documents that may refer to it.
     pub(super) referrers: Vec<Descriptor>,
 }
 

@@ -1,8 +1,9 @@
 //! Finds images and opens them.
 //!
-//! Which image a name stands for is decided once, in [`ResolvedImage::resolve`]. Everything that checks, verifies, signs, copies
-//! or starts an image goes on from what was resolved, never from the name: whoever could change what the name stands for in
-//! between, or write a layout that two readers understand differently, could have one image checked and another one run.
+//! The image that a name stands for is determined once, in [`ResolvedImage::resolve`]. Everything
+//! that checks, verifies, signs, copies or starts an image uses the resolved one, never the name:
+//! an attacker who could change the name's target in between, or write a layout that two readers
+//! understand differently, could have one image checked and another one run.
 
 mod access;
 mod archive;
@@ -38,7 +39,7 @@ use crate::error::ImageError;
 use crate::manifest::{Descriptor, Platform};
 
 pub struct OpenOptions {
-    /// By default the host's, if there are several.
+    /// The platform; by default the host's, if there are several.
     pub platform: Option<Platform>,
     /// The registry client; none to forbid registry access.
     pub client: Option<Arc<Client>>,

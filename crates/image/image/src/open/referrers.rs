@@ -1,4 +1,4 @@
-//! What refers to an image: signatures, bills of materials, proofs.
+//! Referrers of an image: signatures, bills of materials, proofs.
 
 use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
@@ -33,7 +33,7 @@ pub struct UnreadableReferrer {
     pub reason: String,
 }
 
-/// What refers to a document.
+/// The referrers of a document.
 #[derive(Debug, Clone, Default)]
 pub struct Referrers {
     pub found: Vec<Referrer>,

@@ -18,20 +18,21 @@ use crate::write::{BlobData, Bundle, BundleBlob, WriteError};
 /// The largest part of a referrer that is read.
 const MAX_PART: u64 = 64 << 20;
 
-/// An image that was found where a user named it. Its documents are in memory or named by their digest, so it stays the same whatever
-/// becomes of the name; what is read through it is compared with these digests.
+/// An image that was found by the user's name for it. Its documents are in memory or named by their
+/// digest, so it stays the same even if the name is reassigned; all data read through it is
+/// compared with these digests.
 #[derive(Clone)]
 pub struct ResolvedImage(Arc<Inner>);
 
 struct Inner {
     source: ImageSource,
-    /// What is opened if the image is one for several platforms.
+    /// The platform to open if the image is one for several platforms.
     platform: Option<Platform>,
     origin: Origin,
     content: Content,
 }
 
-/// What was found.
+/// The content of a resolved image.
 pub(super) enum Content {
     /// A manifest or an index.
     Documents { store: Box<dyn BlobSource>, listed: Listed },
@@ -108,7 +109,7 @@ impl ResolvedImage {
         }
     }
 
-    /// Opens the image for the platform that was asked for, else for this machine's.
+    /// Opens the image for the requested platform, else for this machine's.
     pub fn open(&self) -> Result<Image, ImageError> {
         self.open_for(self.0.platform.as_ref())
     }
@@ -132,8 +133,9 @@ impl ResolvedImage {
         Ok(Bundle::of_graph(graph))
     }
 
-    /// What refers to the image or to another document of it, of one type or of all. What cannot be read is reported and skipped:
-    /// anybody who may push to a repository can attach something broken to an image in it.
+    /// The referrers of the image or of another document in it, of one type or of all. Unreadable
+    /// ones are reported and skipped: everyone with the right to push to a repository can attach
+    /// something broken to an image in it.
     pub fn referrers(&self, subject: &Digest, artifact_type: Option<&str>) -> Result<Referrers, ImageError> {
         match &self.0.content {
             Content::Documents { store, listed } => {

@@ -1,7 +1,7 @@
 //! Parses image arguments of the command line.
-//!
-//! A name without a transport that does not begin with `.` or `/` is a registry's, whatever files there are: a repository that somebody
-//! clones may contain a file or directory of any name. Verbs that are about files take those first, through [`local_path`].
+//! A name without a transport that does not begin with `.` or `/` is a registry's, even if a file
+//! has this name: a cloned repository may contain a file or directory of any name. Verbs that are
+//! about files take those first, through [`local_path`].
 
 use std::fmt;
 use std::fs::File;
@@ -39,7 +39,7 @@ pub fn local_path(text: &str) -> Result<Option<&Path>, ImageError> {
     if !path.exists() {
         return Ok(None);
     }
-    // Whoever types a digest relies on it, and it is not compared with anything here.
+    // A user who gives a digest relies on it, and it is not compared with anything here.
     if text.contains("@sha256:") || text.contains("@sha512:") {
         return Err(ImageError::FileWithDigest { path: path.to_owned() });
     }
@@ -52,7 +52,8 @@ fn is_path(text: &str) -> bool {
 }
 
 impl ImageSource {
-    /// What is meant by a name where only images are: a transport and a path, a path that begins with `.` or `/`, or a name in a registry.
+    /// Parses a name where only images are accepted: a transport and a path, a path that begins
+    /// with `.` or `/`, or a name in a registry.
     pub fn parse(name: &str) -> Result<Self, ImageError> {
         if let Some(source) = Self::with_transport(name) {
             return source;
@@ -75,7 +76,7 @@ impl ImageSource {
         !self.is_remote()
     }
 
-    /// Whether a registry or a daemon has to be asked for it.
+    /// Whether it is in a registry or a daemon.
     pub fn is_remote(&self) -> bool {
         matches!(self, ImageSource::Registry(_) | ImageSource::Daemon { .. })
     }

@@ -19,7 +19,7 @@ pub struct Unpacked {
     /// Metadata of the image's root. overlayfs takes it from the uppermost directory, which is the container's own: see
     /// [`RootMeta::apply`].
     pub root: RootMeta,
-    /// What was skipped on purpose.
+    /// Notes about entries that were skipped on purpose.
     pub notes: Vec<String>,
     _locks: Vec<Arc<LockedLayer>>,
 }

@@ -184,7 +184,7 @@ impl Bundle {
         &self.top.digest
     }
 
-    /// What an index says about the image.
+    /// The descriptor by which an index lists the image.
     pub fn descriptor(&self) -> &Descriptor {
         &self.top
     }
@@ -227,7 +227,7 @@ impl Bundle {
         Self { top, documents, blobs, referrers, unreadable }
     }
 
-    /// What referred to the image and could not be read, so that it is not part of this.
+    /// Referrers of the image that could not be read, and so are not part of this.
     pub fn unreadable_referrers(&self) -> &[UnreadableReferrer] {
         &self.unreadable
     }

@@ -89,7 +89,7 @@ pub(super) struct BlockWriter {
     written: u64,
 }
 
-/// What has been written.
+/// A layer that was written completely.
 pub(super) struct Finished {
     pub(super) digest: Digest,
     pub(super) size: u64,

@@ -28,7 +28,7 @@ pub enum Destination {
         file: PathBuf,
         name: Option<String>,
     },
-    /// What `docker load` reads.
+    /// An archive for `docker load`.
     DockerArchive {
         file: PathBuf,
         name: Option<String>,
@@ -60,12 +60,12 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// As the user and the system have configured it.
+    /// Options as the user and the system have configured them.
     pub fn from_environment(progress: Arc<dyn Progress>) -> Result<Self, WriteError> {
         Self::in_environment(&Environment::of_process(), progress)
     }
 
-    /// As this environment configures it.
+    /// Options as this environment configures them.
     pub fn in_environment(
         environment: &Environment,
         progress: Arc<dyn Progress>,
@@ -85,7 +85,7 @@ impl WriteOptions {
     }
 }
 
-/// What was written.
+/// The result of writing an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
     /// The digest of the image.
@@ -98,7 +98,8 @@ pub struct Written {
 }
 
 impl Destination {
-    /// What a user means: a transport and a path as other tools write them, a path, or a name in a registry.
+    /// Parses a destination: a transport and a path as other tools write them, a path, or a name in
+    /// a registry.
     pub fn parse(text: &str) -> Result<Self, WriteError> {
         let wrong =
             |reason: &str| WriteError::Destination { text: text.to_owned(), reason: reason.to_owned() };

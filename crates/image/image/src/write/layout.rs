@@ -56,8 +56,8 @@ fn read_index(path: &Path) -> Result<Vec<Descriptor>, WriteError> {
     Ok(Document::read(&path.display().to_string(), text.as_bytes())?.manifests.unwrap_or_default())
 }
 
-/// What `index.json` is going to say. What refers to an image is in an index of its own, named by an annotation: other tools
-/// read a layout without names only if it lists a single manifest.
+/// The future content of `index.json`. Referrers are in an index of their own, named by an
+/// annotation: other tools read a layout without names only if it lists a single manifest.
 struct Listing {
     entries: Vec<Descriptor>,
     /// The index of what refers to the image.
@@ -197,7 +197,7 @@ pub(super) fn append(out: &mut impl Write, name: &str, bytes: &[u8]) -> Result<(
         .map_err(WriteFailed::Io)
 }
 
-/// Writes a tar file beside its path, and renames it when it is complete.
+/// Writes a tar file to a temporary name in its directory, and renames it when it is complete.
 pub(super) fn replace<T>(
     file: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<T, WriteFailed>,

@@ -20,7 +20,7 @@ use crate::layer::{Codec, EntryHeader, EntryKind, LayerInput, LayerLimits, TarRe
 use crate::manifest::{Descriptor, Document};
 use crate::open::{Bytes, Image};
 
-/// What becomes of a file.
+/// The change of a file.
 pub enum Edit {
     Keep,
     Replace(Vec<u8>),

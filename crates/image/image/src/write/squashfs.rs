@@ -31,7 +31,7 @@ struct StoredFile {
     range: Range<usize>,
 }
 
-/// What a tree does not know of its other nodes.
+/// Header and type of a node other than a regular file, which the tree does not keep.
 struct OtherNode {
     header: NodeHeader,
     type_flag: u8,

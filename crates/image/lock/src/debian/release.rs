@@ -56,7 +56,7 @@ pub(super) fn packages(
     Ok(packages)
 }
 
-/// What a release file says.
+/// The fields of a release file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ReleaseFile {
     codename: String,

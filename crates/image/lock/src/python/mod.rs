@@ -17,7 +17,7 @@ use crate::{LockError, PackageFetcher, Upgrade};
 use tags::{PythonPlatform, WheelName};
 use uv::{Pin, Uv};
 
-/// What Python packages are wanted.
+/// The requested Python packages.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WantedPackages {
     /// Requirement files and `pyproject.toml`, relative to the project's directory.

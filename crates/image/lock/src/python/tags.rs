@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use cudock_base::Arch;
 
-/// What wheels must run on.
+/// The platform that wheels must run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PythonPlatform {
     /// The minor version of Python 3.
@@ -29,7 +29,7 @@ pub struct WheelName<'n> {
 /// How well a wheel fits; the greatest fits best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TagRank {
-    /// For exactly this interpreter, for its stable ABI, for any.
+    /// Whether it is for exactly this interpreter, for its stable ABI, or for any.
     abi: u32,
     /// The newest Python that it is built for.
     python: u32,
@@ -73,7 +73,7 @@ pub fn normalized(name: &str) -> String {
     parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
-/// Of several names, the one that fits best; among equals the first in the order of their text.
+/// The name that fits best; among equals the first in the order of their text.
 pub fn best<'f>(files: impl Iterator<Item = &'f str>, platform: PythonPlatform) -> Option<&'f str> {
     files
         .filter_map(|file| Some((WheelName::parse(file)?.rank(platform)?, Reverse(file))))

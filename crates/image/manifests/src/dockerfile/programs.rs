@@ -162,7 +162,7 @@ impl ScriptReader<'_, '_> {
         }
     }
 
-    /// What a build file lists, unless a command before may have changed the file.
+    /// The architectures listed in a build file; unknown if an earlier command may have changed the file.
     fn of_file(&self, listed: Targets) -> Targets {
         match &self.fs.changed_by {
             Some(command) => {
@@ -172,7 +172,7 @@ impl ScriptReader<'_, '_> {
         }
     }
 
-    /// Whether cmake was run before. Many commands ask that, so each looks only at what is new.
+    /// Whether cmake was run before. Many commands call this, so each call checks only the new entries.
     fn is_configured(&mut self) -> bool {
         let Declared { compiled, notes, .. } = &*self.declared;
         let Searched { compiled: old_compiled, notes: old_notes, is_found } = &mut self.fs.cmake;

@@ -372,7 +372,7 @@ fn no_default(name: &str) -> String {
     format!("build argument {} has no default", excerpt(name))
 }
 
-/// What `CMD` or `ENTRYPOINT` starts; nothing without arguments.
+/// The command of `CMD` or `ENTRYPOINT`; none without arguments.
 fn start_command(instruction: &Instruction) -> Option<Command> {
     let text = instruction.arguments.text.as_str();
     (!text.is_empty()).then(|| command(text))

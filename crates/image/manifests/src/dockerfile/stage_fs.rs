@@ -13,7 +13,7 @@ const MAX_LOOKUPS: usize = 1024;
 /// The files and directories that a stage's commands see.
 pub(super) struct StageFs<'a> {
     pub(super) files: &'a dyn Files,
-    /// Without a leading `/`.
+    /// The working directory, without a leading `/`.
     pub(super) workdir: String,
     pub(super) image: Option<String>,
     /// Directories that packages were installed to, besides those of the system.
@@ -73,7 +73,7 @@ enum CopySource {
     Changed(Written),
 }
 
-/// What a command wrote.
+/// The paths that a command wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     File,

@@ -35,7 +35,7 @@ pub(super) struct Indexes {
 }
 
 impl Indexes {
-    /// Of two main indexes, the later wins.
+    /// Sets the main index, replacing an earlier one.
     pub(super) fn set_main(&mut self, url: &str) {
         self.main = tag::from_url(url);
     }

@@ -38,7 +38,7 @@ impl<'a> IncludeContext<'a> {
 
 /// A line with those that continue it, without comments.
 struct Logical {
-    /// From its first character to the end of its last line.
+    /// The text from its first character to the end of its last line.
     span: Span,
     text: String,
 }

@@ -48,7 +48,7 @@ pub(crate) fn read(
     }
 }
 
-/// By the media type, or else by the first character.
+/// Whether it is JSON, by the media type, or else by the first character.
 fn is_json(bytes: &[u8], media_type: Option<&str>) -> bool {
     let bare =
         media_type.and_then(|text| text.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();

@@ -13,9 +13,9 @@ use crate::env::{DOCKER_CONFIG, REGISTRY_AUTH_FILE};
 use crate::error::Error;
 use crate::helper::{self, Helpers};
 
-/// A configuration file of another program is not larger.
+/// Maximum size of another program's configuration file.
 const MAX_CONFIG: u64 = 1 << 20;
-/// What `docker login` without a host signs in to, and stores its credential under.
+/// The key under which `docker login` without a host stores its credential.
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub(crate) enum Credential {
     IdentityToken(Secret),
 }
 
-/// What was found for a registry. A helper that fails is not an error: most images are public. It is reported if the
-/// registry then wants a sign-in.
+/// The result of looking up a registry's credential. A helper that fails is not an error: most
+/// images are public. It is reported if the registry then requires authentication.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
     pub(crate) credential: Option<Credential>,
@@ -93,7 +93,7 @@ impl Credentials {
         Self { fixed: Some(fixed), ..Self::default() }
     }
 
-    /// How long a credential helper may take, 30 seconds by default. Some ask the user.
+    /// How long a credential helper may take, 30 seconds by default. Some prompt the user.
     #[must_use]
     pub fn with_helper_timeout(mut self, timeout: Duration) -> Self {
         self.helpers.timeout = timeout;

@@ -54,7 +54,7 @@ impl Reference {
         Self { tag: None, digest: Some(digest), ..self.clone() }
     }
 
-    /// What stands at the end of a manifest's URL.
+    /// The last part of a manifest's URL.
     pub(crate) fn manifest_name(&self) -> String {
         self.digest.as_ref().map_or_else(|| self.tag_or_latest().to_owned(), ToString::to_string)
     }
@@ -126,7 +126,7 @@ fn is_host_like(part: &str) -> bool {
     part == "localhost" || part.contains(['.', ':']) || part.bytes().any(|b| b.is_ascii_uppercase())
 }
 
-/// Also used for the hosts that a registries.conf names.
+/// Checks a registry's host and port; also used for the hosts in a registries.conf.
 pub(crate) fn check_registry(registry: &str) -> Result<(), &'static str> {
     let (host, port) = if let Some(rest) = registry.strip_prefix('[') {
         let (address, after) = rest.split_once(']').ok_or("an IPv6 address ends with `]`")?;

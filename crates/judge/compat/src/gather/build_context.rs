@@ -25,11 +25,12 @@ const SKIPPED: [&str; 8] =
 #[derive(Debug)]
 pub struct BuildContext {
     root: PathBuf,
-    /// What was found at the paths looked up so far: most share few directories, and are asked for more than once.
+    /// The entries at the paths looked up so far: most paths share a few directories, and are
+    /// looked up more than once.
     entries: Mutex<HashMap<String, Option<Entry>>>,
 }
 
-/// What is at a path of the context, with links resolved.
+/// The entry at a path of the context, with links resolved.
 #[derive(Debug, Clone)]
 enum Entry {
     File(PathBuf),
@@ -69,7 +70,7 @@ impl BuildContext {
         }
     }
 
-    /// What is at a path below the root. Symlinks that lead out of it are not followed.
+    /// The entry at a path below the root. Symlinks that lead out of it are not followed.
     fn entry(&self, path: &str) -> Option<Entry> {
         if path.len() > LONGEST_PATH {
             return None;

@@ -1,4 +1,4 @@
-//! File systems whose files can be looked into: an image's, or the one this process lives in.
+//! File systems whose files can be read: an image's, or that of this process.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::file_facts::{self, ElfFacts, FileFacts};
 
 /// A file system whose ELF files can be read.
 pub(crate) trait Contents: Files {
-    /// What an ELF file says, links followed.
+    /// Facts about an ELF file, links followed.
     fn elf(&self, path: &str) -> Option<Arc<ElfFacts>>;
     /// A file's size, links followed.
     fn size(&self, path: &str) -> Option<u64>;
@@ -59,7 +59,7 @@ impl Contents for TreeFiles<'_> {
     }
 }
 
-/// This machine's file system, read where it is asked for.
+/// This machine's file system, read on demand.
 pub(crate) struct Disk {
     root: Root,
     read: Mutex<HashMap<String, Option<Arc<ElfFacts>>>>,

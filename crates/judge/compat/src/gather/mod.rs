@@ -83,7 +83,7 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// On another machine, what is not here may be there.
+    /// Whether missing files are really missing: on another machine, they may exist.
     fn completeness(&self) -> Completeness {
         if self.on_this_machine { Completeness::Complete } else { Completeness::Partial }
     }

@@ -53,7 +53,8 @@ pub fn subject(text: &str) -> Result<Subject, GatherError> {
     file(path)
 }
 
-/// The same where an image is meant: a name that does not look like a path or a known file is a registry's, whatever files there are.
+/// The subject of an argument that names an image: a name that does not look like a path or a known
+/// file is a registry's, even if a file has this name.
 pub fn image_subject(text: &str) -> Result<Subject, GatherError> {
     if text.starts_with("rootfs:") || is_file_name(text) {
         return subject(text);

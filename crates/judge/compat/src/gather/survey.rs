@@ -33,7 +33,7 @@ pub(crate) struct Survey {
     /// Programs that load CUDA.
     pub(crate) programs: Vec<String>,
     pub(crate) components: Vec<Component>,
-    /// What is damaged.
+    /// Findings about damaged files.
     pub(crate) findings: Vec<Finding>,
     /// Files that can load the driver but have no GPU code.
     pub(crate) reaching: Vec<String>,
@@ -56,7 +56,7 @@ pub(crate) fn survey(tree: &Tree<FileFacts>, prefix: &str) -> Survey {
             }
             Some(FileFacts::Text(_)) | None => continue,
         };
-        // Whatever a tree is for, it is not cudock: that opens the driver to test it, and is no evidence of what the rest does.
+        // cudock itself opens the driver to test it, which is not evidence about the other files.
         if facts.is_own {
             continue;
         }
@@ -146,7 +146,7 @@ impl<'a> ArtifactFinder<'a> {
         for at in rest {
             evidence.artifacts.extend(self.program(&at.path, Completeness::Partial));
         }
-        // A framework's CPU build beside NVIDIA's libraries does not use them.
+        // The CPU build of a framework does not use NVIDIA's libraries next to it.
         if !evidence.artifacts.is_empty() {
             return;
         }

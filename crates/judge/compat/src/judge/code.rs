@@ -6,11 +6,12 @@ use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Va
 
 use crate::evidence::{CodeFile, Pattern, Role};
 
-/// Programs with more modules than this carry statically linked libraries, which choose among theirs by the card.
+/// Programs with more modules than this contain statically linked libraries, which choose among
+/// theirs by the GPU.
 const MANY_MODULES: u64 = 64;
 
-/// The toolkit groups were first seen with. Measured: a driver of 13.0 answers 209 to a program that has the card's code
-/// in a group alone.
+/// The toolkit with which groups first appeared. Measured: a driver of 13.0 returns error 209 for a
+/// program that has the GPU's code only in a group.
 const GROUPS_FROM: CudaVersion = CudaVersion::new(13, 4);
 
 /// The GPU and what its driver can load.
@@ -40,11 +41,11 @@ pub(super) enum Jit {
 pub(super) enum Loads {
     Sass(SmArch),
     Jit(PtxArch),
-    /// Its PTX is for this card, and in a language the driver does not know.
+    /// Its PTX is for this GPU, and in a language the driver does not know.
     TooNew(PtxArch, PtxIsa),
-    /// Its PTX is for this card, and is not compiled.
+    /// Its PTX is for this GPU, and is not compiled.
     NotCompiled(PtxArch),
-    /// It has nothing for this card.
+    /// It has nothing for this GPU.
     Nothing,
 }
 
@@ -66,7 +67,7 @@ pub(super) struct FileVerdict {
     pub(super) deciding: u64,
 }
 
-/// Machine code on a card. From CUDA 13.2 on, 7.2 and 8.7 run what their major runs.
+/// Whether machine code runs on a GPU. From CUDA 13.2 on, 7.2 and 8.7 run the code of their major version.
 pub(super) fn runs(code: SmArch, card: Capability, toolkit: Option<CudaVersion>) -> bool {
     if code.runs_on(card) {
         return true;
@@ -102,18 +103,21 @@ pub(super) fn loads(pattern: &Pattern, card: Card, toolkit: Option<CudaVersion>)
     Loads::Jit(*code)
 }
 
-/// Libraries with less than this share of a package's modules do not stand for it: one in twenty. paddlepaddle-gpu 2.6.2
-/// has 3 of 857 in helpers that reach newer cards than its core; the core of vLLM 0.9.2 has 52 of 300 beside attention
-/// kernels, and that of xFormers 0.0.31 has 18 of 171.
+/// Libraries with less than this share of a package's modules do not represent it: one in twenty.
+/// paddlepaddle-gpu 2.6.2 has 3 of 857 in helpers that support newer GPUs than its core; the core
+/// of vLLM 0.9.2, which also has attention kernels, has 52 of 300, and that of xFormers 0.0.31 has
+/// 18 of 171.
 const MINOR_SHARE: u64 = 20;
 
-/// Libraries whose machine code runs speak for the package if they hold a quarter of what loads; otherwise most of it
-/// is compiled first. vLLM 0.9.2 on a B200 has 51 of 127 so; tensorflow 2.21.0 on an H100 has 81 of 1,479.
+/// Libraries whose machine code runs represent the package if they have a quarter of what loads;
+/// otherwise most of it is compiled first. vLLM 0.9.2 on a B200 has 51 of 127 so; tensorflow 2.21.0
+/// on an H100 has 81 of 1,479.
 const MACHINE_CODE_SHARE: u64 = 4;
 
-/// The verdict on a package's libraries, and the library that decides. Packages bring libraries for features of some cards,
-/// such as attention kernels, so one that covers the card is enough, unless it is a minor part of the package or links one
-/// that does not. Of several, the largest decides.
+/// The verdict on a package's libraries, and the library that decides. Packages contain libraries
+/// for features of some GPUs, such as attention kernels, so one that covers the GPU is enough,
+/// unless it is a minor part of the package or links one that does not. Of several, the largest
+/// decides.
 pub(super) fn package<'f>(files: &[&'f CodeFile], card: Card) -> Option<(Loads, &'f CodeFile)> {
     let judged = best_copies(files.iter().filter_map(|file| Some((judge(file, card)?, *file))));
     let modules = |wanted: &dyn Fn(Loads) -> bool| -> u64 {
@@ -151,7 +155,8 @@ pub(super) fn pooled(files: &[&CodeFile]) -> Option<CodeFile> {
     Some(pool)
 }
 
-/// Of the copies of a library for several CUDA versions (`libbitsandbytes_cuda128.so`), one is loaded: the best counts.
+/// The best copy of each library: of those for several CUDA versions
+/// (`libbitsandbytes_cuda128.so`), only one is loaded.
 fn best_copies<'f>(
     judged: impl Iterator<Item = (FileVerdict, &'f CodeFile)>,
 ) -> Vec<(FileVerdict, &'f CodeFile)> {
@@ -181,7 +186,7 @@ fn without_cuda_version(path: &str) -> String {
     name
 }
 
-/// Whether a module was made for some cards alone: it has nothing but `a` and `f` targets.
+/// Whether a module was made for some GPUs alone: it has nothing but `a` and `f` targets.
 fn is_special(pattern: &Pattern) -> bool {
     pattern.sass.iter().chain(&pattern.grouped).all(|code| code.variant() != Variant::Plain)
         && pattern.ptx.iter().all(|(code, _)| code.variant() != Variant::Plain)
@@ -249,7 +254,7 @@ fn sorted<'p, T: Ord + 'p>(all: impl Iterator<Item = &'p T>, name: impl Fn(&T) -
     all.into_iter().map(name).collect()
 }
 
-/// Machine code for a card that lies in a group, which its driver does not open.
+/// Machine code for a GPU that is in a group, which its driver does not open.
 pub(super) fn closed_group(patterns: &[Pattern], card: Capability) -> Option<SmArch> {
     patterns.iter().flat_map(|pattern| &pattern.grouped).find(|code| runs(**code, card, None)).copied()
 }

@@ -94,7 +94,7 @@ fn empty(case: &mut Case<'_>, evidence: Vec<FindingEvidence>) -> Libcuda {
     Libcuda::Absent(reason.to_owned())
 }
 
-/// A copy in the image that the loader comes to before the host's.
+/// A copy in the image that the loader finds before the host's.
 fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
     let evidence = seen(copy.path.clone(), "found before the host's driver library");
     match &copy.kind {
@@ -220,7 +220,8 @@ fn compat(
     Libcuda::Usable(Driver { version: Some(compat), cuda, ptx_isa })
 }
 
-/// By the library's own note, NVIDIA's matrix, or the pairs the image of that CUDA accepts.
+/// Whether the pair is supported: by the library's own note, NVIDIA's matrix, or the pairs that the
+/// image of that CUDA accepts.
 fn pair_is_supported(
     case: &Case<'_>,
     cuda: Option<CudaVersion>,

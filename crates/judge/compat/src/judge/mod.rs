@@ -221,8 +221,9 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
     Judgement { verdict, error, reason, findings, artifacts, rules }
 }
 
-/// Whether a subject's verdict on a target is decided before anything inside it is looked at: by its platform, the
-/// card, the driver, or the start gate. Layers of an image need not be fetched then.
+/// The verdict of a subject on a target if it is decided before anything inside the subject is
+/// read: by its platform, the GPU, the driver, or the start gate. Layers of an image need not be
+/// fetched then.
 pub(crate) fn judge_start(evidence: &Evidence, target: &Target, facts: &Facts) -> Option<Judgement> {
     let mut case = Case { evidence, target, facts, findings: target.traits.notes.clone(), rules: Vec::new() };
     let stop = hardware::check(&mut case).and_then(|()| start::check(&mut case)).err()?;
@@ -250,8 +251,8 @@ fn built(case: &mut Case<'_>) -> Result<(), Stop> {
     Err(case.fail(code, other_error(&error, message), reason, evidence, fix))
 }
 
-/// What the subject as a whole will do: the worst verdict of what can use the GPU. An artifact that was never meant to use one
-/// decides only where there is nothing else.
+/// The verdict on the subject as a whole: the worst of the artifacts that can use the GPU. An
+/// artifact that was never meant to use one decides only if there is no other.
 fn combined(case: &mut Case<'_>, artifacts: &[ArtifactJudgement], stop: Option<Stop>) -> Stop {
     let evidence = case.evidence;
     let is_for_gpu = |artifact: &Artifact| !matches!(artifact.support, Support::Cpu { .. });
@@ -263,7 +264,7 @@ fn combined(case: &mut Case<'_>, artifacts: &[ArtifactJudgement], stop: Option<S
     let judged: Vec<_> = of_artifacts.chain(of_ranges).zip(artifacts).collect();
     // Of those alike the first counts: frameworks come before what extends them.
     let chosen = judged.iter().rev().max_by_key(|((is_for_gpu, kind), artifact)| {
-        // What an extension does is a question of its own, where the framework's answer is known.
+        // The unknown verdict of an extension is ignored if the framework's is known.
         let is_open = *kind == ArtifactKind::Extension && artifact.verdict == Verdict::Unknown;
         (*is_for_gpu && !is_open, *is_for_gpu, artifact.verdict)
     });

@@ -9,7 +9,7 @@ use cudock_target::gate::{Gate, GateGpu, GateHost, GateVerdict};
 
 const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// What NVIDIA's hook accepts in `NVIDIA_DRIVER_CAPABILITIES`.
+/// Values that NVIDIA's hook accepts in `NVIDIA_DRIVER_CAPABILITIES`.
 const CAPABILITIES: [&str; 8] =
     ["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"];
 

@@ -12,7 +12,7 @@ use crate::codes;
 pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
     let evidence = case.evidence;
     let Some(first) = evidence.unread.first() else { return outcome };
-    // An error names what takes the GPU away, whatever else there is.
+    // An error explains the verdict by itself, independent of unread content.
     let is_open = outcome.verdict == Verdict::Cpu && outcome.error.is_none();
     let is_unknown = is_open || outcome.verdict == Verdict::Unknown;
     let severity = if is_unknown { Severity::Warning } else { Severity::Note };

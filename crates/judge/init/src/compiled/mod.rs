@@ -14,7 +14,7 @@ use crate::candidates::{Draft, first_that_runs};
 use crate::detect::is_plain_path;
 use crate::{Choice, Detected, InitContext, InitOptions, ProjectKind, command, render};
 
-/// What a project builds.
+/// The build targets of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct BuildTargets {
     /// The name of the project.
@@ -23,7 +23,7 @@ pub(crate) struct BuildTargets {
     pub(crate) executables: Vec<String>,
     /// Names of shared libraries; for make, their paths.
     pub(crate) libraries: Vec<String>,
-    /// What is linked, in lower case.
+    /// Linked libraries and packages, in lower case.
     links: Vec<String>,
     /// Whether `cmake --install` installs programs.
     pub(crate) installs: bool,

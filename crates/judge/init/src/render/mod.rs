@@ -13,7 +13,7 @@ use crate::{Choice, Detected, InitContext, Installer, ProjectKind};
 /// The widest line of a comment.
 const WIDTH: usize = 100;
 
-/// The user that programs run as. A number, because Kubernetes cannot tell whether a name is root.
+/// The user that programs run as. A number, because Kubernetes cannot check whether a name is root.
 const USER: &str = "10001";
 
 /// A Dockerfile as it is written.

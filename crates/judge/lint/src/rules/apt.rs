@@ -40,8 +40,9 @@ fn image_runs<'a>(context: &LintContext<'a>) -> impl Iterator<Item = (usize, &'a
     })
 }
 
-/// What the recommended packages of a package take, in megabytes, on top of a Debian 12 image (bookworm with contrib and
-/// non-free, sizes of `Installed-Size`, 2026-11-16), and whether builds may rely on them.
+/// Sizes of the recommended packages of a package, in megabytes, on top of a Debian 12 image
+/// (bookworm with contrib and non-free, sizes of `Installed-Size`, 2026-11-16), and whether builds
+/// may rely on them.
 const RECOMMENDED: [(&str, u64, bool); 6] = [
     ("nvidia-cuda-toolkit", 2177, false),
     ("nvidia-cuda-dev", 344, false),

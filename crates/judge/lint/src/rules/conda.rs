@@ -212,7 +212,7 @@ fn dead_channel(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-/// The version that is asked for, exactly or at its start: 2.6 of `=2.6` and `2.6.*`.
+/// The requested version, or the beginning of it: 2.6 of `=2.6` and `2.6.*`.
 fn asked(package: &DeclaredPackage) -> Option<Version> {
     let start = |range: &String| {
         let bare = range.trim_start_matches('=');
@@ -319,7 +319,8 @@ fn override_missing(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-/// The CUDA that the environment is for: what the command asks for, the base image's, or the target driver's.
+/// The CUDA version that the environment is for: that of the command, of the base image, or of the
+/// target driver.
 fn cuda_for(context: &LintContext<'_>, by: RunCommand<'_>) -> Option<CudaVersion> {
     let asked = context.conda_cuda_packages(by).iter().find_map(|package| package.cuda);
     let of_image = || Some(context.cuda_image(by.stage)?.cuda.parse::<CudaRelease>().ok()?.version());

@@ -1,4 +1,4 @@
-//! What a build downloads: scripts, models, sources.
+//! Downloads of a build: scripts, models, sources.
 
 use cudock_base::text::truncate;
 use cudock_dockerfile::Command;
@@ -76,7 +76,7 @@ fn model_in_layer(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     }
 }
 
-/// What a command downloads, if it is a model.
+/// Describes the download of a command, if it downloads a model.
 fn downloaded_model(command: &Command<'_>) -> Option<&'static str> {
     let is_hub = |text: &str| text.contains("huggingface.co/");
     match &*command.program {

@@ -1,4 +1,4 @@
-//! What layers keep, and the order that decides which are built again.
+//! Files that layers keep, and the order that decides which are built again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -76,7 +76,8 @@ fn copy_before_install(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
                 StepKind::Run(run) => {
                     let mut installs = run.commands.iter().filter(|command| is_install(command));
                     let Some(install) = installs.next() else { continue };
-                    // An install before the copy is what the rule asks for, and that of the project needs the copy.
+                    // An install before the copy satisfies the rule, and that of the project needs
+                    // the copy.
                     let Some(span) = copied.filter(|_| installs_dependencies(install)) else { break };
                     let is_cached = run.mounts.iter().any(|mount| mount.kind == "cache");
                     if !is_cached && !install.is_conditional && is_gpu_stage(context, index) {

@@ -249,7 +249,7 @@ fn removes(command: &Command<'_>, target: &str) -> bool {
     })
 }
 
-/// Directories that the loader searches without being told to.
+/// Directories that the loader searches by default.
 const LOADER_DIRECTORIES: [&str; 8] = [
     "/lib",
     "/lib64",

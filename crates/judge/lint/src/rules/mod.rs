@@ -26,7 +26,7 @@ pub(crate) use pip::Compilation;
 pub struct Rule {
     /// `CD` and four digits; never changes its meaning. `CD07` is the linter's own, the others are those of `cudock check`.
     pub code: &'static str,
-    /// What `cudock.toml` and the documentation call it.
+    /// The name in `cudock.toml` and the documentation.
     pub name: &'static str,
     pub severity: Severity,
     /// Rules of other linters for the same problem: comments that switch those off count here, too.

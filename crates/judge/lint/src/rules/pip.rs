@@ -1,4 +1,5 @@
-//! What rules ask about packages from pip and uv: their CUDA, how they are built, and edits of the commands that install them.
+//! Queries of rules about packages from pip and uv: their CUDA, how they are built, and edits of
+//! the commands that install them.
 
 use cudock_base::{Arch, Span};
 use cudock_dockerfile::{Command, CommandArg, StepKind};

@@ -1,4 +1,4 @@
-//! What an image starts: the user, the health check, and signals.
+//! The start of an image: the user, the health check, and signals.
 
 use std::time::Duration;
 

@@ -232,7 +232,7 @@ fn toolkit_on_cuda_image(context: &LintContext<'_>, report: &mut Report<'_, '_>)
     }
 }
 
-/// What is wrong with installing a package in an nvidia/cuda image.
+/// The problem with installing a package in an nvidia/cuda image, if there is one.
 fn what_is_installed(name: &str, image: &ImageTag, own: CudaVersion) -> Option<String> {
     let is_devel = image.flavour.contains("devel");
     if name.starts_with("libcudnn") && image.flavour.contains("cudnn") {

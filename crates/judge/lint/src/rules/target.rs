@@ -1,4 +1,5 @@
-//! What the image does on the target: code for its GPU, its driver, its processor; and what a build without a GPU cannot do.
+//! The image on the target: code for its GPU, its driver, its processor; and steps that need a GPU
+//! in a build without one.
 
 use cudock_base::bug::Parts;
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ use crate::context::{Installed, LintContext, Report, RunCommand};
 
 const ARCH_LIST: &str = "TORCH_CUDA_ARCH_LIST";
 
-/// How cudock-compat calls what is compiled for torch, by whatever command.
+/// The name of extensions compiled for torch in the findings of cudock-compat.
 const EXTENSION: &str = "extension built from";
 
 const BACKEND: &str = "UV_TORCH_BACKEND";
@@ -209,7 +210,7 @@ pub(super) static RULES: &[Rule] = &[
     },
 ];
 
-/// What cudock-compat finds in the last stage, for the target if it has a GPU.
+/// Findings of cudock-compat in the last stage, for the target if it has a GPU.
 pub(super) fn predicted<'c>(context: &'c LintContext<'_>) -> &'c [Finding] {
     context.predicted.get_or_init(|| {
         let Some(declared) = context.declared.last() else { return Vec::new() };
@@ -251,11 +252,11 @@ pub(super) fn prediction(context: &LintContext<'_>, report: &mut Report<'_, '_>)
 fn is_certain(context: &LintContext<'_>, found: &Finding, span: Span) -> bool {
     // A version that another command replaces does not contradict it.
     let is_replaced = found.code == codes::CONTRADICTORY_PINS && !are_in_one_command(context, found);
-    // Without reading the project, nobody knows whether it has GPU code.
+    // Without reading the project, it is unknown whether it has GPU code.
     let is_open = found.message.starts_with(EXTENSION);
     // What it does not know is a warning.
     let is_unknown = found.code == codes::LIBRARY_NOT_INSTALLED && found.severity != Severity::Error;
-    // The local version of somebody's own build says nothing about CUDA.
+    // The local version of a custom build does not determine its CUDA version.
     let is_own = |package: &DeclaredPackage| {
         package.tag.is_none() && package.exact.as_ref().is_some_and(Version::is_local)
     };
@@ -533,7 +534,7 @@ fn is_cuda_build(context: &LintContext<'_>, package: &DeclaredPackage, stage: us
     }
 }
 
-/// Whether uv is told which build of torch to take, by name or by the machine.
+/// Whether the build of torch is selected for uv, by name or by the machine.
 fn names_backend(context: &LintContext<'_>, by: RunCommand<'_>) -> bool {
     by.command.value_of("--torch-backend").is_some() || context.is_set(by, BACKEND)
 }

@@ -228,7 +228,7 @@ fn redundant_nvidia_variable(context: &LintContext<'_>, report: &mut Report<'_, 
     }
 }
 
-/// What in a file needs a capability of the driver besides compute and utility.
+/// The first evidence in a file for a capability of the driver besides compute and utility.
 fn evidence<'a>(context: &LintContext<'a>, capability: &str) -> Option<(&'a str, Span)> {
     let is_video = capability == "video";
     for (_, command) in context.needed_commands() {
@@ -315,7 +315,7 @@ fn all_driver_capabilities(context: &LintContext<'_>, report: &mut Report<'_, '_
         .flat_map(|(_, command)| installed(command))
         .any(|(_, name)| is_graphics(name) || name.contains("opencv"));
     let evident = ["video", "graphics"].iter().any(|capability| evidence(context, capability).is_some());
-    // What somebody else's image contains is unknown.
+    // The contents of other base images are unknown.
     if has_graphics || evident || context.image_base().is_none() {
         return;
     }

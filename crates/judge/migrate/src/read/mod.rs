@@ -27,7 +27,7 @@ pub const MAX_CHOICES: usize = 10_000;
 /// The choices in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// In the order of the text.
+    /// The choices, in the order of the text.
     pub choices: Vec<Choice>,
     /// The number of choices beyond the limit.
     pub left_out: usize,

@@ -131,7 +131,7 @@ fn gpu(container: &Container) -> Option<&cudock_group::RequestedGpu> {
 struct AppWriter<'g, 'w, 'a> {
     group: &'g Group,
     writer: &'w mut Writer<'a>,
-    /// What a secret is for, by its name.
+    /// The purpose of each secret, by its name.
     secrets: BTreeMap<String, String>,
     has_profile: bool,
 }

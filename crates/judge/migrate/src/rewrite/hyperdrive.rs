@@ -99,7 +99,7 @@ pub(super) enum CommandPart {
 #[derive(Debug)]
 pub(super) struct SweepParameter {
     pub(super) name: String,
-    /// As the program is given it: `--learning-rate`.
+    /// The option of the program: `--learning-rate`.
     pub(super) flag: String,
     pub(super) distribution: Described,
 }

@@ -1,6 +1,6 @@
 //! Writes the files that replace an old one: sweeps of `HyperDrive`, container groups, programs for azure-batch 14.
 //!
-//! What cannot be translated is a finding with its line, and never left out in silence.
+//! Anything that cannot be translated is a finding with its line, and never left out in silence.
 
 mod batch;
 mod container_apps;

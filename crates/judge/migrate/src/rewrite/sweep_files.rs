@@ -33,7 +33,7 @@ pub(super) fn write(source: Source<'_>, sweep: &SweepDescription, writer: &mut W
     notes(source, sweep, writer);
 }
 
-/// What both files rely on.
+/// Notes about the requirements of both files.
 fn notes(source: Source<'_>, sweep: &SweepDescription, writer: &mut Writer<'_>) {
     let metric = &sweep.metric;
     let at = source.text.find(metric.as_str()).unwrap_or(0);

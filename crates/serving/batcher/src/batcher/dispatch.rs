@@ -100,7 +100,7 @@ impl Batcher {
         self.saving(rows, 1).is_none_or(|saving| saving > 0.0)
     }
 
-    /// When to ask again if nothing is expected before the running batch ends.
+    /// When to call again if nothing is expected before the running batch ends.
     fn poll(&self, now: u64) -> u64 {
         now.saturating_add(nanos(self.settings.max_wait).max(1_000_000))
     }

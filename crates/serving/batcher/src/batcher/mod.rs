@@ -17,7 +17,7 @@ use crate::{AdmissionError, Arrival, BatcherSettings, LaneAction, Ticket, Time};
 
 use latency_target::LatencyTarget;
 
-/// Most buckets with a limit of their own. Batches of other buckets run into theirs again.
+/// Maximum number of buckets with a limit of their own. Batches of other buckets run into theirs again.
 const MAX_ROW_LIMITS: usize = 1024;
 
 /// Time after which the number of requests in a batch may double again.
@@ -145,8 +145,8 @@ impl Batcher {
         self.reads_drained = true;
     }
 
-    /// What a free lane does next. Call it again after a request was admitted, a batch finished or the reads were
-    /// drained.
+    /// The next action of a free lane. Call it again after a request was admitted, a batch finished
+    /// or the reads were drained.
     pub fn next_action(&mut self, now: Time) -> LaneAction {
         let now = self.tick(now);
         self.expire(now);
@@ -318,7 +318,7 @@ impl Batcher {
         self.batch_time.estimate(self.padded(rows))
     }
 
-    /// Most rows of a batch of the bucket.
+    /// Maximum number of rows of a batch of the bucket.
     fn max_rows(&self, bucket: u64) -> usize {
         self.row_limit(bucket).map_or(self.settings.max_rows, |limit| limit.min(self.settings.max_rows))
     }
@@ -329,7 +329,7 @@ impl Batcher {
         preferred_rows.get(count.checked_sub(1)?).copied()
     }
 
-    /// Most requests of a batch, if they are limited.
+    /// Maximum number of requests of a batch, if they are limited.
     fn most_requests(&self, now: u64) -> Option<usize> {
         let steps = now.saturating_sub(self.careful_since?) / CAREFUL_STEP;
         1_usize.checked_shl(u32::try_from(steps).ok()?).filter(|most| *most < self.settings.max_rows)

@@ -15,7 +15,7 @@ use crate::batching::scan::{Malformed, Scanner};
 /// Longest key in messages.
 const MAX_SHOWN_KEY: usize = 64;
 
-/// A list with one element per row that a server's format has, beside those that the user names.
+/// A list with one element per row that is part of a server's format, and need not be named by the user.
 struct KnownList {
     key: &'static str,
     /// Key of the rows in requests of this format; any if `None`.
@@ -25,7 +25,7 @@ struct KnownList {
     elements: Elements,
 }
 
-/// What the elements of a list are.
+/// The type of a list's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Elements {
     Any,
@@ -33,9 +33,10 @@ enum Elements {
     Labels,
 }
 
-/// The lists of servers that are told apart by the form of their answers. A list without anything around it, as TorchServe
-/// answers, is always one of rows. Triton's and others of the Open Inference Protocol have none: their `outputs` are
-/// tensors. Neither has TensorFlow's columnar format, in which outputs need not have rows.
+/// The lists of servers that are recognized by the form of their responses. A top-level list, as
+/// TorchServe sends, is always one of rows. Triton's and others of the Open Inference Protocol have
+/// none: their `outputs` are tensors. Neither has TensorFlow's columnar format, in which outputs
+/// need not have rows.
 static KNOWN_LISTS: [KnownList; 2] = [
     // cudock serve: {"prediction": […], "device": "cpu", "labels": [[{"label": "cat", "score": 0.9}, …], …]}
     KnownList { key: "labels", input_key: None, beside: Some("device"), elements: Elements::Labels },
@@ -70,7 +71,7 @@ impl SplitError {
         matches!(self, Self::UnknownList { .. })
     }
 
-    /// What the user can do about it.
+    /// A suggestion for the user.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::UnknownList { key } => Some(format!(

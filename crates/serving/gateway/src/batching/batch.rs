@@ -89,7 +89,7 @@ pub(crate) fn dispatch(state: &Arc<GatewayState>, upstream: &Arc<Upstream>) {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 enum CallOutcome {
     Answered(Vec<BatchAnswer>),
     /// The upstream does not accept all of the requests; this is its answer.
@@ -205,7 +205,7 @@ async fn call(state: &GatewayState, upstream: &Arc<Upstream>, requests: &mut [Qu
     answered_call(state, upstream, requests, &head, body)
 }
 
-/// What an answer means for the requests of its batch.
+/// The outcome of a call with a response, for the requests of its batch.
 fn answered_call(
     state: &GatewayState,
     upstream: &Upstream,
@@ -266,7 +266,7 @@ fn joined(
     Some(request)
 }
 
-/// Waits until nobody waits for an answer.
+/// Waits until all clients of a batch have disconnected.
 async fn all_closed(requests: &mut [QueuedRequest]) {
     for request in requests {
         request.reply.closed().await;

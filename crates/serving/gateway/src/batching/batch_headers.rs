@@ -1,7 +1,9 @@
-//! The headers of batches: which requests may share one, what the upstream is sent, and what each client gets of the answer.
+//! The headers of batches: which requests may share one, which headers the upstream receives, and
+//! which of its response each client receives.
 //!
-//! All of it is decided by lists of what is harmless. What no list names makes requests differ, and is not given to
-//! several clients: a field that nobody has thought of costs a batch, and never an answer under another's name.
+//! Lists of harmless headers decide all of it. A header in no list makes requests differ, and is
+//! not sent to several clients: an unknown field costs a batch, and never sends a response to the
+//! wrong client.
 
 use std::hash::BuildHasher;
 
@@ -96,7 +98,7 @@ pub(crate) fn describes_body(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| BODY_FIELDS.binary_search(&name.as_str()).is_ok())
 }
 
-/// Which headers requests of one batch need not have in common, beside the harmless ones.
+/// The headers that requests of one batch need not have in common, in addition to the harmless ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IgnoredHeaders(pub(crate) Vec<HeaderName>);
 
@@ -143,7 +145,8 @@ impl IgnoredHeaders {
     }
 }
 
-/// Which headers of an answer to several requests each of them gets, beside those that are always true of all.
+/// The headers of a response to several requests that each of them gets, in addition to those that
+/// are always true of all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedHeaders(pub(crate) Vec<HeaderName>);
 

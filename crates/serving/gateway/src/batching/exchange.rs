@@ -20,10 +20,10 @@ use crate::requests::headers;
 use crate::state::GatewayState;
 use crate::upstreams::upstream::{Lease, SendError, Upstream};
 
-/// Why there is no answer to split.
+/// The reason why there is no response to split.
 pub(crate) enum ExchangeError {
     Unanswered(Unanswered),
-    /// The answer is no JSON; the rest of it has not been read.
+    /// The response is not JSON; the rest of it has not been read.
     Unsplit(SplitError),
 }
 

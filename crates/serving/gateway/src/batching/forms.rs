@@ -1,4 +1,4 @@
-//! What is known of an upstream's answers: whether they can be split.
+//! Records whether an upstream's responses can be split.
 //!
 //! Requests of one form have everything in common but rows and headers. If an answer has a list or an object that is
 //! neither named nor known, requests of its form go one by one until the upstream comes back from an outage or the
@@ -14,14 +14,14 @@ use cudock_base::lock;
 
 use crate::batching::answer::SplitError;
 
-/// Most forms that are remembered; the oldest is forgotten.
+/// Maximum number of forms that are remembered; the oldest is forgotten.
 const MAX_FORMS: usize = 1024;
 /// How long requests go one by one after an answer without rows.
 const PAUSE: Duration = Duration::from_secs(60);
-/// Most reasons that are reported.
+/// Maximum number of reasons that are reported.
 const MAX_REPORTS: usize = 64;
 
-/// What is known of the answers to each form of requests.
+/// Whether the responses to each form of requests can be split.
 #[derive(Default)]
 pub(crate) struct AnswerForms {
     known: Mutex<KnownForms>,
@@ -47,7 +47,7 @@ enum Form {
     Alone(Option<Instant>),
 }
 
-/// What to do with the requests of an answer that cannot be split.
+/// How to proceed with the requests of a response that cannot be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SplitFailure {
     /// Send each by itself.
@@ -86,7 +86,7 @@ impl AnswerForms {
         }
     }
 
-    /// Records that an answer to so many requests could not be split.
+    /// Records that a response to this number of requests could not be split.
     pub(crate) fn on_unsplit(&self, form: u64, error: &SplitError, requests: usize) -> SplitFailure {
         let mut known = lock(&self.known);
         let has_split = known.forms.get(&form) == Some(&Form::Split);

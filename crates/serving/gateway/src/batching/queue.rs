@@ -30,7 +30,7 @@ struct QueueState {
     /// Whether requests are accepted.
     is_open: bool,
     next_ticket: u64,
-    /// When the queue is looked at again in any case.
+    /// The time of the next check of the queue in any case.
     timer: Option<Time>,
     /// When a request was last rejected, and its retry delay; `None` once a batch has made room.
     rejection: Option<(Instant, Duration)>,
@@ -60,7 +60,7 @@ pub(crate) struct QueuedBatch {
     pub(crate) requests: Vec<QueuedRequest>,
 }
 
-/// What to do next.
+/// The next action of the queue.
 pub(crate) enum QueueAction {
     Run(QueuedBatch),
     /// Look again at this time; the caller arms a timer.

@@ -15,12 +15,13 @@ const DEPTH: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// What two values must have in common to be rows of one tensor, as seen at the first element of each list.
+/// The properties that two values must share to be rows of one tensor, as seen at the first element
+/// of each list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ValueShape {
     /// Levels of lists.
     pub(crate) rank: usize,
-    /// Combines the lengths of these lists and the kind of what is in them.
+    /// Combines the lengths of these lists and the kind of their elements.
     digest: u64,
 }
 
@@ -59,7 +60,7 @@ impl<'text> Scanner<'text> {
         Self { text, at: 0 }
     }
 
-    /// Nothing but spaces may be left.
+    /// Fails if anything but spaces is left.
     pub(crate) fn end(&mut self) -> Result<(), Malformed> {
         if self.peek().is_none() { Ok(()) } else { Err(Malformed) }
     }

@@ -1,4 +1,4 @@
-//! What the gateway does with requests.
+//! The gateway's handler of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,7 +71,8 @@ impl Handler for GatewayHandler {
         response
     }
 
-    /// What is not read or predicted may change an upstream. A request that is held starts one; a probe is not held.
+    /// Requests that neither read nor predict may change an upstream. A held request starts one; a
+    /// probe is not held.
     fn effect(&self, request: &Request<Incoming>) -> Effect {
         let (settings, path) = (&self.state.settings, request.uri().path());
         let is_prediction =
@@ -163,7 +164,7 @@ async fn stream(
     if body.size_hint().lower() > limit as u64 {
         return Err(HttpRejection::BodyTooLarge { limit }.into());
     }
-    // A probe must not start what it asks about.
+    // A probe must not start the upstream that it checks.
     let is_probe = head.method.is_safe() && head.uri.path() == state.settings.health_path.get().path();
     prepare_headers(state, &mut head, activity);
     let stall = StallDetector::new(settings.client_timeout);

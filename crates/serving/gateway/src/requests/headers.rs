@@ -49,7 +49,7 @@ pub(crate) fn remove_connection_fields(headers: &mut HeaderMap) {
     }
 }
 
-/// What the upstream is told about a client.
+/// The information about a client that the upstream receives.
 #[derive(Clone, Copy)]
 pub(crate) struct ClientInfo {
     pub(crate) address: Option<IpAddr>,

@@ -1,8 +1,9 @@
 //! Connections to upstreams, and the idle ones that are used again.
 //!
-//! A connection is used again only if its last request was sent completely when the answer began, the answer was read
-//! completely, and it was not an error that may have come before the body was read. Otherwise the next request might wait
-//! behind an upload that nobody reads, so the connection is closed.
+//! A connection is used again only if its last request was sent completely when the response began,
+//! the response was read completely, and it was not an error that may have come before the body was
+//! read. Otherwise the next request might wait behind an upload that is never read, so the
+//! connection is closed.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ use crate::requests::body::OutgoingBody;
 /// Age at which an idle connection is not used again. Servers close idle connections, gunicorn after two seconds, and
 /// a request that is sent at that moment may or may not have been processed.
 const MAX_IDLE: Duration = Duration::from_millis(1500);
-/// Most idle connections to one upstream of a thread.
+/// Maximum number of idle connections to one upstream of a thread.
 const MAX_IDLE_CONNECTIONS: usize = 64;
 /// Longest time in which the task of an idle connection notices that it is idle.
 const READY_TIMEOUT: Duration = Duration::from_millis(100);

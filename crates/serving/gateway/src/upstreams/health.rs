@@ -38,7 +38,7 @@ pub(crate) async fn watch(state: Arc<GatewayState>, upstream: Arc<Upstream>) {
             upstream.recheck.notified().await;
             tokio::time::sleep(WAITING_INTERVAL).await;
         };
-        // Whether requests wait is looked at again with each check.
+        // Each check also looks for waiting requests.
         let _ = tokio::time::timeout(pause, early).await;
     }
 }

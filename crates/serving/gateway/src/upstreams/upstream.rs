@@ -174,7 +174,7 @@ impl Lease {
             };
             connection.begin(&mut request);
             match connection.sender.try_send_request(request).await {
-                // Nothing asks for another protocol.
+                // Forwarded requests never request another protocol.
                 Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                     return Err(SendError::Lost("it switched to another protocol".to_owned()));
                 }

@@ -18,12 +18,12 @@ use super::jpeg::JpegHeader;
 use super::webp;
 use crate::InputError;
 
-/// Most bytes of metadata in a PNG file.
+/// Maximum number of bytes of metadata in a PNG file.
 const PNG_METADATA: usize = 4 << 20;
 /// Upper bound of the bytes per pixel that the WebP decoder allocates: colors, planes, and alpha with its predictors.
 const WEBP_BYTES: u64 = 14;
 
-/// What the header of a file says.
+/// The properties in the header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     format: Format,
@@ -131,7 +131,7 @@ impl Header {
         }
     }
 
-    /// Most bytes that are allocated to decode the image, with its pixels.
+    /// Maximum number of bytes that are allocated to decode the image, with its pixels.
     pub(super) fn memory(&self) -> usize {
         let pixels = self.size.pixels();
         let decoded = pixels * self.decoded_channels() as u64;

@@ -38,7 +38,7 @@ pub(super) struct Geometry {
     pub(super) crop: Option<Size>,
 }
 
-/// What becomes of one image; upright, as it is seen.
+/// The resizing and cropping of one image; upright, as it is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Size of the whole image after resizing. It may be larger than any image that is ever allocated.

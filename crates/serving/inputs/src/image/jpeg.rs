@@ -1,8 +1,8 @@
 //! Headers of JPEG files.
 //!
-//! The decoder does not tell in advance how much memory it will need: much more if the image is progressive, or if each
-//! scan has one component only. What the decoder would read in another way than this module is rejected, so that no file
-//! can hide what it needs.
+//! The decoder does not report in advance how much memory it will need: much more if the image is
+//! progressive, or if each scan has one component only. Files that the decoder would read in
+//! another way than this module are rejected, so that no file can hide its memory needs.
 
 use super::exif::Orientation;
 use super::geometry::Size;
@@ -10,8 +10,8 @@ use crate::InputError;
 
 /// Largest block of pixels that is coded as a unit: images are padded to multiples of it.
 const LARGEST_UNIT: u32 = 32;
-/// Most segments before the first scan; photos have a few hundred at most. The decoder's time for some kinds of metadata
-/// grows with the square of their number.
+/// Maximum number of segments before the first scan; photos have a few hundred at most. The
+/// decoder's time for some kinds of metadata grows with the square of their number.
 const MAX_SEGMENTS: usize = 2048;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl JpegHeader {
         }
     }
 
-    /// Bytes that the decoder allocates beside the pixels.
+    /// Bytes that the decoder allocates in addition to the pixels.
     pub(super) fn buffers(&self) -> u64 {
         let padded = |length: u32| u64::from(length.next_multiple_of(LARGEST_UNIT));
         let (width, height) = (padded(self.size.width), padded(self.size.height));

@@ -51,7 +51,7 @@ pub struct ImageFile {
 }
 
 impl ImageFile {
-    /// Most bytes that are allocated while it is decoded.
+    /// Maximum number of bytes that are allocated while it is decoded.
     pub fn memory(&self) -> usize {
         let Size { width, height } = self.plan.stored_crop(&self.header).size;
         let (width, height) = (width as usize, height as usize);

@@ -148,7 +148,7 @@ fn geometry(options: &ImageOptions, spec: &TensorSpec, layout: ImageLayout) -> R
     Ok(Geometry { resize, crop })
 }
 
-/// What is done to each channel.
+/// The normalization of each channel.
 fn normalizations(
     options: &ImageOptions,
     spec: &TensorSpec,

@@ -14,11 +14,11 @@ pub(super) struct PixelTable {
     color: ImageColor,
     /// Bytes of an element.
     size: usize,
-    /// For each channel of the tensor 256 elements.
+    /// 256 elements for each channel of the tensor.
     elements: Vec<u8>,
 }
 
-/// What is done to a channel: `(pixel * scale - mean) / std`.
+/// The normalization of a channel: `(pixel * scale - mean) / std`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Normalization {
     pub(super) scale: f64,

@@ -30,7 +30,7 @@ impl HttpResponse {
         (200..300).contains(&self.status)
     }
 
-    /// What the response says, in one line that fits a message: its `error`, `detail` or `message` if it is JSON.
+    /// The message of the response, in one line: its `error`, `detail` or `message` if it is JSON.
     pub fn message(&self) -> String {
         let text = match serde_json::from_slice::<serde_json::Value>(&self.body) {
             Ok(value) => {

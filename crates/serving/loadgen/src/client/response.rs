@@ -7,7 +7,7 @@
 const HEAD_LIMIT: usize = 64 << 10;
 /// Longest kept body in bytes.
 const KEPT_LIMIT: usize = 64 << 20;
-/// Most header lines.
+/// Maximum number of header lines.
 const HEADER_LINES: usize = 96;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,7 @@ use super::{BenchProtocol, ModelInput};
 use crate::LoadError;
 
 const MAX_ELEMENTS: usize = 256 << 20;
-/// Most dimensions of a numpy array.
+/// Maximum number of dimensions of a numpy array.
 const MAX_NPY_RANK: usize = 64;
 
 /// A body, and where its JSON ends if binary tensors follow.

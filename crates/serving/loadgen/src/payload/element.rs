@@ -38,7 +38,7 @@ impl Element {
         }
     }
 
-    /// As Python's `json.dumps` writes it.
+    /// Writes the element as Python's `json.dumps` does.
     pub(super) fn write_json(&self, out: &mut String) {
         match self {
             Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
@@ -60,7 +60,7 @@ impl Element {
         }
     }
 
-    /// As binary bodies have it: little endian, texts behind their length.
+    /// Writes the element as in binary bodies: little endian, texts after their length.
     #[allow(clippy::cast_possible_truncation, reason = "drawn so that its type can hold it")]
     pub(super) fn write_binary(&self, dtype: DType, out: &mut Vec<u8>) {
         match self {

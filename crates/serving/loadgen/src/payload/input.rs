@@ -16,7 +16,7 @@ pub struct ModelInput {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputShape {
-    /// As many rows as a request has, each of this shape.
+    /// One row of this shape for each row of the request.
     Rows(Vec<usize>),
     /// This shape, for any number of rows.
     Fixed(Vec<usize>),

@@ -1,4 +1,4 @@
-//! What a run has measured.
+//! The measurements of a run.
 
 pub(crate) mod counters;
 pub mod plot;

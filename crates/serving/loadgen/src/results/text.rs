@@ -69,7 +69,7 @@ fn faults(report: &LoadReport) -> String {
     parts.join(", ")
 }
 
-/// What readers of a run should know, beside the row of the table.
+/// Notes for readers of a run, in addition to the row of the table.
 pub fn notes_of(report: &LoadReport) -> Vec<String> {
     let mut notes = Vec::new();
     if report.refused.count > 0 {

@@ -80,7 +80,7 @@ fn is_public(path: &str) -> bool {
     matches!(service_and_method(path), (HEALTH, _) | (INFERENCE, "ServerLive" | "ServerReady"))
 }
 
-/// What a call does to the models.
+/// The effect of a call on the models.
 pub(crate) fn effect(path: &str) -> ModelEffect {
     match service_and_method(path) {
         (INFERENCE, "ModelInfer" | "ModelStreamInfer" | "ModelMetadata" | "ModelConfig") => {

@@ -18,7 +18,7 @@ use super::stream_body::MessageSink;
 use crate::ServeError;
 use crate::service::ModelService;
 
-/// Most concurrent requests of one stream: enough to fill batches; the rest waits at the client.
+/// Maximum number of concurrent requests of one stream: enough to fill batches; the rest waits at the client.
 const MAX_IN_FLIGHT: usize = 64;
 /// Interval at which an idle stream checks whether the server is shutting down.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(100);

@@ -93,7 +93,7 @@ impl Handler for InferenceHandler {
     }
 }
 
-/// What a request does to the models; nothing if there is no such route.
+/// The effect of a request on the models; none if there is no such route.
 fn model_effect(service: &ModelService, request: &Request<Incoming>) -> ModelEffect {
     let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
     if is_grpc(headers) {

@@ -31,7 +31,7 @@ use crate::{COPIES, ServeError};
 #[derive(Debug)]
 pub(crate) struct PredictApi {
     pub(crate) envelope: &'static Envelope,
-    /// What the JSON of a response to any other format looks like.
+    /// The JSON form of a response to any other format.
     pub(crate) form: ResponseForm,
     /// Whether a response is JSON unless its client accepts only another format. Otherwise, it has that of the request.
     pub(crate) responds_json: bool,

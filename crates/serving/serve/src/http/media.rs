@@ -19,7 +19,7 @@ use crate::{COPIES, ServeError};
 /// Longest text that is tokenized on the I/O thread, in bytes.
 const MAX_INLINE_TEXT: usize = 2 << 10;
 
-/// What a body is made of.
+/// The content of a body.
 pub(super) enum Media {
     /// An image file.
     Image(Arc<ImageInput>),
@@ -33,7 +33,7 @@ pub(super) enum Media {
 }
 
 impl Media {
-    /// What the body is made of; `None` if it is tensors.
+    /// The content of the body; `None` if it is tensors.
     pub(super) fn of(
         format: RequestFormat,
         api: &PredictApi,

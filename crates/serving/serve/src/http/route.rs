@@ -29,7 +29,7 @@ pub(crate) enum Route {
     Unload(String),
 }
 
-/// What a request does to the models of a server.
+/// The effect of a request on the models of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModelEffect {
     None,
@@ -97,7 +97,7 @@ impl Route {
         }
     }
 
-    /// What a request does to the models.
+    /// The effect of a request on the models.
     pub(crate) fn effect(&self) -> ModelEffect {
         match self {
             Self::Load(_) | Self::Unload(_) => ModelEffect::Changes,
@@ -118,7 +118,7 @@ impl Route {
         }
     }
 
-    /// Whether it needs no API key: probes, and the page, which contains nothing secret and asks for a key.
+    /// Whether it needs no API key: probes, and the page, which contains no secrets and prompts for a key.
     pub(crate) fn is_public(&self) -> bool {
         matches!(self, Self::Ready | Self::Live | Self::Page)
     }

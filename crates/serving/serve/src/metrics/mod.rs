@@ -52,11 +52,11 @@ struct Batches {
 
 #[derive(Clone, Default)]
 pub(crate) struct Stages {
-    /// From the request's first byte to the forming of its batch.
+    /// Time between the request's first byte and the forming of its batch.
     pub(crate) queue: Histogram,
     /// The engine, copies included.
     pub(crate) compute: Histogram,
-    /// From the request's first byte to the reply.
+    /// Time between the request's first byte and the reply.
     pub(crate) total: Histogram,
 }
 
@@ -69,11 +69,11 @@ struct SecondBucket {
 /// Latency by stage, in milliseconds; `None` if nothing finished in the last ten seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Latencies {
-    /// From the request's last byte to the start of its batch.
+    /// Time between the request's last byte and the start of its batch.
     pub(crate) queue: Option<Percentiles>,
     /// Time in the engine.
     pub(crate) compute: Option<Percentiles>,
-    /// From the request's last byte to the response's first byte.
+    /// Time between the request's last byte and the response's first byte.
     pub(crate) total: Option<Percentiles>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct ModelTotals {
     pub(crate) input: Duration,
     pub(crate) output: Duration,
     pub(crate) stages: Stages,
-    /// In ascending order.
+    /// Batch sizes in ascending order.
     pub(crate) sizes: Vec<BatchSize>,
 }
 

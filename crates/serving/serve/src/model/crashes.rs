@@ -1,4 +1,4 @@
-//! What is known about requests that crash engines, so that one client with such requests does not stop all others.
+//! Records requests that crash engines, so that one client with such requests does not stop all others.
 //!
 //! A first crash says little: most have other causes. After another one within a minute, each counts: batches are small,
 //! so that a crash takes few requests with it ([`cudock_batcher::Batcher::be_careful`]); a request that was alone in the
@@ -21,7 +21,7 @@ use crate::reply::{ReplyBatch, ReplySender};
 const WARY_TIME: Duration = Duration::from_secs(60);
 /// Time for which a request that crashes engines is rejected.
 const BAN_TIME: Duration = Duration::from_secs(600);
-/// Most requests that are remembered.
+/// Maximum number of requests that are remembered.
 const MAX_SUSPECTS: usize = 1024;
 /// Shortest time between two crashes after which the errors of the requests at fault are sent.
 const CRASH_INTERVAL: Duration = Duration::from_secs(1);
@@ -110,7 +110,7 @@ impl Crashes {
         if is_banned { Err(ServeError::Engine(BANNED.to_owned())) } else { Ok(()) }
     }
 
-    /// Keyed, so that nobody can make a request with the hash of another.
+    /// Keyed, so that a client cannot construct a request with the hash of another.
     fn hash(&self, inputs: &[Tensor]) -> u64 {
         let parts: Vec<_> = inputs.iter().map(|tensor| (tensor.shape(), tensor.data().as_ref())).collect();
         self.hasher.hash_one(parts)

@@ -20,7 +20,7 @@ use crate::ServeError;
 use crate::service::status_bytes;
 use crate::settings::{ModelSettings, StartEngine};
 
-/// What all engines of a model share.
+/// State shared by all engines of a model.
 pub(crate) struct EngineManager {
     pub(crate) file: ModelFile,
     pub(crate) settings: ModelSettings,
@@ -38,7 +38,7 @@ const RESTART_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Durati
 
 /// Interval at which an engine's process is checked.
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// Pause between attempts to start another engine beside one that runs.
+/// Pause between attempts to start another engine in addition to the running one.
 const SUCCESSOR_PAUSE: Duration = Duration::from_secs(30);
 
 pub(crate) struct WarmEngine {
@@ -64,7 +64,7 @@ struct WatchedEngine {
     number: u64,
     process: Option<u32>,
     has_exited: ExitCheck,
-    /// Whether another one may run beside it. The memory of a GPU may not be enough for both.
+    /// Whether another one may run at the same time. The memory of a GPU may not be enough for both.
     keeps_spare: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a model accepts beside tensors, and the labels in its responses.
+//! Inputs of a model other than tensors, and the labels in its responses.
 
 use std::sync::Arc;
 

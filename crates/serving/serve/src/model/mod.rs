@@ -180,7 +180,7 @@ impl Model {
         &self.file.version
     }
 
-    /// Most rows of a batch; 0 if requests do not share batches.
+    /// Maximum number of rows of a batch; 0 if requests do not share batches.
     pub(crate) fn max_rows(&self) -> usize {
         if self.signature.batched { self.settings.batcher.max_rows } else { 0 }
     }
@@ -293,7 +293,7 @@ impl Model {
 
     /// Runs the queued requests and ends the engines. Requests that arrive meanwhile stay in the queue. Blocks.
     pub(crate) fn unload(&self) {
-        // Before the queue is paused, so that whoever submits a request after that wakes the loader.
+        // Before the queue is paused, so that a request submitted after that wakes the loader.
         self.is_resident.store(false, Ordering::Release);
         *lock(&self.health.closing) = true;
         self.queue.pause();

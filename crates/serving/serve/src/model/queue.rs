@@ -100,11 +100,11 @@ pub(crate) struct RunnableBatch {
     /// Estimated time, if the batcher has seen such batches.
     pub(crate) expected: Option<Duration>,
     pub(crate) bucket: u64,
-    /// Most rows of its bucket that fit into the device's memory, if that is known.
+    /// Maximum number of rows of its bucket that fit into the device's memory, if that is known.
     pub(crate) row_limit: Option<usize>,
 }
 
-/// What became of a request without a response.
+/// The outcome of a request without a response.
 #[derive(Clone)]
 pub(crate) enum Unanswered {
     /// It did not run, because the model was replaced or the server is shutting down. These are its inputs.

@@ -3,9 +3,9 @@
 //! All files are in the binary and nothing is loaded from elsewhere, so the page works without a network. Script and
 //! style are separate files, so that [`SECURITY_POLICY`] can forbid everything inline.
 //!
-//! The page polls `GET /status` every second ([`status`] documents the fields) and tries models with
-//! `POST /predict/{model}/{version}`. If either returns 401, the page asks for an API key and sends it as
-//! `Authorization: Bearer`; so the page itself needs no key.
+//! The page polls `GET /status` every second ([`status`] documents the fields) and tries models
+//! with `POST /predict/{model}/{version}`. If either returns 401, the page prompts for an API key
+//! and sends it as `Authorization: Bearer`; so the page itself needs no key.
 
 pub(crate) mod status;
 

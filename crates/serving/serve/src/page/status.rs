@@ -15,7 +15,7 @@ pub(crate) struct StatusReport {
     /// Always 1: fields may be added, existing ones keep their name and meaning.
     pub(crate) schema: u32,
     pub(crate) server: ServerStatus,
-    /// In the order of the page; the first one is selected initially.
+    /// The models in the order of the page; the first one is selected initially.
     pub(crate) models: Vec<ModelStatus>,
     /// The devices that the models run on; the machine's CPU counts as one.
     pub(crate) devices: Vec<DeviceStatus>,
@@ -67,7 +67,7 @@ pub(crate) struct ModelStatus {
     pub(crate) inputs: Vec<TensorSpec>,
     #[serde(serialize_with = "specs")]
     pub(crate) outputs: Vec<TensorSpec>,
-    /// Most rows of a batch.
+    /// Maximum number of rows of a batch.
     pub(crate) max_batch: usize,
     /// Rows that fit into the device's memory, if a batch did not.
     pub(crate) batch_limit: Option<usize>,

@@ -1,4 +1,5 @@
-//! What requests share with the thread that loads models: who waits for which model, and what became of it.
+//! State shared by requests and the thread that loads models: which requests wait for which model,
+//! and the results of loads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,8 @@ use super::residency::{Refusal, Residency};
 use crate::ServeError;
 use crate::model::ModelId;
 
-/// Most requests that wait for the first load of one model. Later loads are limited by the model's queue.
+/// Maximum number of requests that wait for the first load of one model. Later loads are limited by
+/// the model's queue.
 const MAX_FIRST_REQUESTS: usize = 4096;
 
 /// Delay of a retry if that many requests wait.

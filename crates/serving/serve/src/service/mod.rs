@@ -29,7 +29,7 @@ use crate::{ModelListing, ServeError};
 
 pub struct ModelService {
     pub(crate) settings: ServeSettings,
-    /// By name and then version.
+    /// The models, by name and then version.
     models: RwLock<Arc<Vec<ServedModel>>>,
     /// Models that could not be loaded.
     failures: Mutex<BTreeMap<ModelId, LoadFailure>>,
@@ -60,14 +60,14 @@ impl ModelService {
         }
     }
 
-    /// Sets what sends traces, once.
+    /// Sets the exporter of traces, once.
     pub(crate) fn set_exporter(&self, exporter: Option<Exporter>) {
         if let Some(exporter) = exporter {
             let _ = self.exporter.set(exporter);
         }
     }
 
-    /// What sends traces, if something does.
+    /// The exporter of traces, if there is one.
     pub(crate) fn exporter(&self) -> Option<&Exporter> {
         self.exporter.get()
     }
@@ -209,7 +209,7 @@ impl ModelService {
         !served.is_resident() && self.loader.check(&served.file().id()).is_ok()
     }
 
-    /// What is known about the memory of a model.
+    /// The residency of a model, for reports.
     pub(crate) fn residency(&self, id: &ModelId) -> ResidencyReport {
         self.loader.residency().report(id)
     }

@@ -279,7 +279,8 @@ impl ModelSettings {
     }
 }
 
-/// The options of a file. Whoever wrote a model may have written the file beside it, so it grants no trust.
+/// The options of a file. The author of a model may have written the file next to it, so it grants
+/// no trust.
 fn of_file(options: ServeOptions, flags: &ServeOptions) -> Result<ServeOptions, SettingsError> {
     if options.trust == Some(true) && flags.trust != Some(true) {
         return Err(SettingsError::TrustInFile);

@@ -1,4 +1,4 @@
-//! What container platforms say about a server in environment variables.
+//! Settings of a server that container platforms pass in environment variables.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Tells all parts of a server that it shuts down. Once it has begun, draining does not end.
+/// Notifies all parts of a server of its shutdown. Once it has begun, draining does not end.
 #[derive(Clone, Debug, Default)]
 pub struct DrainSignal(Arc<DrainState>);
 

@@ -1,9 +1,10 @@
 //! Finds requests that state the length of their body twice.
 //!
-//! Programs disagree about a request with both `Content-Length` and `Transfer-Encoding`, which lets an attacker hide a
-//! second request from a proxy (RFC 9112, 6.1 and 11.2). hyper keeps the second header, drops the first and closes the
-//! connection; nobody behind it learns that there were two. So the heads are scanned on their way to hyper. The scanner
-//! follows where heads begin only for that: what a request means is decided by hyper alone.
+//! Programs disagree about a request with both `Content-Length` and `Transfer-Encoding`, which lets
+//! an attacker hide a second request from a proxy (RFC 9112, 6.1 and 11.2). hyper keeps the second
+//! header, drops the first and closes the connection; the handler cannot see that there were two.
+//! So the heads are scanned on their way to hyper. The scanner follows where heads begin only for
+//! that: the meaning of a request is decided by hyper alone.
 
 use cudock_base::bug::Parts;
 use std::io::{self, IoSlice};
@@ -103,7 +104,7 @@ enum State {
     Other,
 }
 
-/// What a head says about the length of its body.
+/// The fields of a head that determine the length of its body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct BodyFields {
     length: Option<u64>,
@@ -166,7 +167,7 @@ impl FramingScanner {
     }
 }
 
-/// Removes up to so many bytes, and returns how many are missing.
+/// Removes up to `wanted` bytes, and returns how many are missing.
 fn take(bytes: &mut &[u8], wanted: u64) -> u64 {
     let taken = usize::try_from(wanted).map_or(bytes.len(), |wanted| wanted.min(bytes.len()));
     *bytes = bytes.part(taken..);
@@ -209,7 +210,7 @@ impl BodyFields {
         Self { is_encoded: self.is_encoded || is(header::TRANSFER_ENCODING), ..self }
     }
 
-    /// What follows the head.
+    /// The state after the head.
     fn body(self) -> State {
         match (self.length, self.is_encoded) {
             (Some(_), true) => State::TwoLengths,

@@ -20,9 +20,10 @@ const SMALL_HEAD: usize = 8 << 10;
 const BURST: usize = 64 << 10;
 /// Interval at which a half-closed client is checked for having disconnected.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a client may go on sending a body after the response that says that nobody reads it.
+/// How long a client may continue to send a body that is no longer read, after the response.
 const LINGER: Duration = Duration::from_secs(2);
-/// What a half-closed client is sent: a live one ignores it, the system of a disconnected one replies with a reset.
+/// The interim response for a half-closed client: a live one ignores it, the system of a
+/// disconnected one replies with a reset.
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 pub(crate) struct MonitoredStream {
@@ -87,9 +88,10 @@ impl MonitoredStream {
         Ok(())
     }
 
-    /// A client that closed its sending side may have disconnected or may wait for its response; TCP does not tell
-    /// which. So as long as a response is due, the end is hidden from the protocol, and an interim response, which
-    /// HTTP/1.1 clients must expect, finds out: the system of a disconnected client replies with a reset.
+    /// A client that closed its sending side may have disconnected or may wait for its response;
+    /// TCP does not distinguish the two. So as long as a response is due, the end is hidden from
+    /// the protocol, and an interim response, which HTTP/1.1 clients must expect, finds out: the
+    /// system of a disconnected client replies with a reset.
     fn poll_half_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let state = self
             .half_closed

@@ -10,7 +10,7 @@ use cudock_base::lock;
 use crate::request::keys::KeyId;
 use crate::request::rejection::HttpRejection;
 
-/// Most clients that are counted one by one. Beyond that, new ones share one count.
+/// Maximum number of clients that are counted one by one. Beyond that, new ones share one count.
 const MAX_CLIENTS: usize = 1 << 16;
 /// Shortest time between two searches for clients that may be forgotten, in nanoseconds.
 const SWEEP_INTERVAL: u64 = 1_000_000_000;
@@ -30,7 +30,7 @@ pub struct RateLimiter {
 struct Clients {
     /// When each client's next request is due, in nanoseconds from the start. One that is due now may be forgotten.
     due: HashMap<ClientId, u64>,
-    /// That of all clients for which there is no room.
+    /// The same for all clients for which there is no room.
     others_due: u64,
     swept: u64,
 }

@@ -59,7 +59,7 @@ impl WorkerPool {
 }
 
 fn run_jobs(waiting: &Mutex<Receiver<Job>>) {
-    // Without the permission to lower the priority, it goes on.
+    // Without the permission to lower the priority, the thread keeps its own.
     let _ = setpriority_process(Pid::from_raw(gettid().as_raw_nonzero().get()), NICE);
     loop {
         let job = lock(waiting).recv();

@@ -10,7 +10,7 @@ use cudock_base::lock;
 /// The format of the event log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people
+    /// Text for people
     #[default]
     Text,
     /// One JSON object per line

@@ -1,4 +1,4 @@
-//! What operators see: metrics and the log.
+//! Information for operators: metrics and the log.
 
 pub(crate) mod histogram;
 pub(crate) mod log;

@@ -76,7 +76,7 @@ impl HttpRejection {
             Self::Unauthorized => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
-            // Tells clients that the encoding and not the type is at fault (RFC 9110, 15.5.16).
+            // Shows clients that the encoding and not the type is at fault (RFC 9110, 15.5.16).
             Self::UnsupportedEncoding { .. } => {
                 headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(ContentEncoding::NAMES));
             }

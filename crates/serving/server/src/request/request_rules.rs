@@ -1,4 +1,4 @@
-//! What is checked of every request, whatever its handler does with it.
+//! Checks of every request, independent of its handler.
 
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};

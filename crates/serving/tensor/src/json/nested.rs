@@ -183,7 +183,8 @@ impl NestedReader<'_> {
         Ok(count)
     }
 
-    /// After the first row: room for as many as fit into the text that is left, if they are as long.
+    /// Reserves memory after the first row: for as many rows as fit into the rest of the text, if
+    /// they are as long.
     fn make_room(&mut self, cursor: &Cursor<'_>, from: usize, count: usize) {
         let rows = (cursor.text.len() - cursor.at) / (cursor.at - from).max(1);
         let elements = rows.saturating_mul(count).min(self.limits.elements);

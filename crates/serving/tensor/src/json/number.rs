@@ -146,9 +146,9 @@ fn read_short(text: &[u8], at: usize, format: FloatFormat) -> Result<(u16, usize
 
 /// A magnitude rounded to a narrower format.
 struct Rounded {
-    /// To the nearest, ties to even.
+    /// Rounded to the nearest, ties to even.
     bits: u64,
-    /// Towards zero.
+    /// Rounded towards zero.
     below: u64,
     /// Distance from the midpoint between `below` and the next value, in units of the wide number's last place.
     from_middle: u64,

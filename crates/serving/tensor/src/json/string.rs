@@ -41,7 +41,7 @@ fn is_plain(byte: u8) -> bool {
     byte >= 0x20 && byte != b'"' && byte != b'\\'
 }
 
-/// What the escape means whose backslash is before `at`, and where it ends.
+/// The character of the escape whose backslash is before `at`, and the end of the escape.
 fn escape(text: &[u8], at: usize) -> Result<(char, usize), JsonError> {
     let character = match text.get(at) {
         Some(b'"') => '"',

@@ -163,7 +163,7 @@ fn dtype_of(name: &str) -> Option<DType> {
     })
 }
 
-/// What numpy calls a type in programs.
+/// The name of a type in numpy programs.
 pub(super) fn numpy_name(dtype: DType) -> Option<String> {
     let (kind, size) = kind_and_size(dtype)?;
     Some(if dtype == DType::Bool { kind.to_owned() } else { format!("{kind}{}", size * 8) })

@@ -4,7 +4,7 @@ use crate::json::write as text;
 use crate::response_error::append;
 use crate::{InferenceResponse, RequestedOutput, ResponseError, Signature, Tensor, elements};
 
-/// What a head takes up to, mostly.
+/// Usual upper bound of the size of a head.
 const HEAD: usize = 256;
 
 /// The part of a request on which its response depends.

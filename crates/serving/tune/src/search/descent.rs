@@ -19,7 +19,7 @@ const GAIN: f64 = 0.01;
 const HOPELESS: f64 = 0.8;
 /// The same if it differs only in settings that do not change how many clients it needs.
 const HOPELESS_ALIKE: f64 = 0.97;
-/// A change that was worse than this share is not tried beside other settings.
+/// A change that was worse than this share is not tried with other settings.
 const WORTHWHILE: f64 = 0.9;
 /// Finalists for which time is reserved, and the share of all time that is at least and at most.
 const RESERVED_FINALISTS: u32 = 4;
@@ -39,13 +39,14 @@ pub struct SearchSettings {
     /// Rows of a request.
     pub rows: usize,
     pub duration: Duration,
-    /// What a measurement takes in addition to its duration.
+    /// Time of a measurement in addition to its duration.
     pub overhead: Duration,
     /// Whether every combination is measured at every load.
     pub is_exhaustive: bool,
 }
 
-/// A search that asks for trials ([`Self::next_trial`]) and is told their outcomes ([`Self::record`]); it does no I/O.
+/// A search that proposes trials ([`Self::next_trial`]) and records their outcomes
+/// ([`Self::record`]); it does no I/O.
 pub struct Search {
     pub(super) space: Space,
     pub(super) settings: SearchSettings,
@@ -103,10 +104,11 @@ struct Climb<'c> {
     leader: Option<&'c Standing>,
 }
 
-/// What a search knows while it goes on.
+/// The state of a search in progress.
 struct Progress {
     best: Standing,
-    /// For each change of one setting its last effect: the axis, the value before and after, and the ratio of the scores.
+    /// The last effect of each change of one setting: the axis, the value before and after, and the
+    /// ratio of the scores.
     effects: BTreeMap<(usize, usize, usize), f64>,
 }
 
@@ -129,7 +131,7 @@ impl Progress {
         config.differences(best).map(|axis| effect(axis).copied().unwrap_or(WORTHWHILE)).product()
     }
 
-    /// Whether a combination is new and its change was not clearly bad before, beside other settings.
+    /// Whether a combination is new and its change was not clearly bad before, with other settings.
     fn is_worthwhile(&self, replay: &Replay<'_>, config: &Config) -> bool {
         self.expected_share(config) > WORTHWHILE - GAIN && replay.is_new(config)
     }
@@ -148,7 +150,7 @@ impl Search {
         &self.records
     }
 
-    /// What to measure next; `None` at the end of the search.
+    /// The next trial to measure; `None` at the end of the search.
     pub fn next_trial(&self) -> Option<Trial> {
         let mut replay = Replay::new(&self.records);
         let explored = if self.settings.is_exhaustive {

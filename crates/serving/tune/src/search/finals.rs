@@ -41,7 +41,7 @@ impl Search {
         duration + replay.overhead().unwrap_or_default().max(self.settings.overhead)
     }
 
-    /// As usual, but a final must not take most of a short budget.
+    /// The usual duration, but a final must not take most of a short budget.
     fn final_duration(&self, replay: &Replay<'_>) -> Duration {
         let rates = replay.seen().iter().filter_map(|record| record.outcome.as_ref().ok());
         let highest = rates.map(|run| run.rows_per_second).reduce(f64::max);
@@ -54,9 +54,9 @@ impl Search {
         if self.settings.target_p99.is_some() { 2 } else { 1 }
     }
 
-    /// Measures the best combinations again, in turn. The first round has each of them at several loads, of which the best
-    /// remain. While the time passes, the worse half drops out again and again, so that most of it goes to those that are
-    /// hard to tell apart.
+    /// Measures the best combinations again, in turn. The first round has each of them at several
+    /// loads, of which the best remain. While the time passes, the worse half drops out again and
+    /// again, so that most of it goes to those that are hard to distinguish.
     pub(super) fn finals(&self, replay: &mut Replay<'_>) -> Result<(), Pause> {
         let duration = self.final_duration(replay);
         let mut field = self.finalists(replay, duration);
@@ -98,7 +98,7 @@ impl Search {
         Ok(())
     }
 
-    /// For each combination the loads that were best in all measurements so far.
+    /// The loads of each combination that were best in all measurements so far.
     fn best_loads(&self, seen: &[Record], field: &[Entry]) -> Vec<Entry> {
         let mean = |config: &Config, clients: usize| {
             let is_meant = |trial: &Trial| trial.config == *config && trial.clients == clients;
@@ -119,7 +119,8 @@ impl Search {
         best
     }
 
-    /// The best combinations and the current one, each at its best load and those beside it, as far as time allows.
+    /// The best combinations and the current one, each at its best load and those next to it, as
+    /// far as time allows.
     fn finalists(&self, replay: &Replay<'_>, duration: Duration) -> Vec<Entry> {
         let seen = replay.seen();
         let mut standings: Vec<(Score, &Trial)> =

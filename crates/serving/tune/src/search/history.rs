@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::measurement::{Measurement, Score};
 use super::space::Config;
 
-/// What to measure next.
+/// A measurement to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
     pub config: Config,
     /// Clients of the closed loop.
     pub clients: usize,
     pub duration: Duration,
-    /// Whether it is measured again beside the other finalists, whose servers stay up meanwhile.
+    /// Whether it is measured again together with the other finalists, whose servers stay up meanwhile.
     pub is_final: bool,
 }
 
@@ -45,10 +45,10 @@ pub(crate) enum Pause {
 
 /// The records of a search while it is repeated from its beginning.
 ///
-/// A search is written as plain code that asks for one measurement after the other. To find out what it needs next, it runs
-/// again over everything recorded so far: what it asked for before is answered, in the same order, and the first question
-/// without an answer is the next trial. It decides by nothing but the records it has seen, so each repetition takes the
-/// same way.
+/// A search is written as plain code that requests one measurement after the other. To find out
+/// what it needs next, it runs again over everything recorded so far: earlier requests return their
+/// records, in the same order, and the first request without a record is the next trial. It decides
+/// by nothing but the records it has seen, so each repetition takes the same path.
 #[derive(Debug)]
 pub(crate) struct Replay<'r> {
     records: &'r [Record],
@@ -76,7 +76,7 @@ impl<'r> Replay<'r> {
         starts.max().unwrap_or(first)
     }
 
-    /// What a measurement takes in addition to its duration and the start of its server, on average.
+    /// The average time of a measurement in addition to its duration and the start of its server.
     pub(crate) fn overhead(&self) -> Option<Duration> {
         let trials = u32::try_from(self.seen).ok().filter(|trials| *trials > 0)?;
         let starts: Duration = self.seen().iter().filter_map(|record| record.start).sum();

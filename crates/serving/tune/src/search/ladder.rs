@@ -50,7 +50,7 @@ impl Ladder {
         rung.checked_add_signed(stride).filter(|rung| *rung < self.clients.len())
     }
 
-    /// The loads of an exhaustive grid: powers of two, or all that were asked for.
+    /// The loads of an exhaustive grid: powers of two, or all requested ones.
     pub(crate) fn grid(&self) -> impl Iterator<Item = usize> {
         let has_halves = self.strides != [1];
         (0..self.clients.len()).filter(move |rung| !has_halves || self.clients(*rung).is_power_of_two())

@@ -32,7 +32,7 @@ impl Measurement {
         }
     }
 
-    /// What several runs have in common, without those that were unusually fast or slow.
+    /// The typical measurement of several runs, without those that were unusually fast or slow.
     pub(crate) fn typical(runs: &[Self]) -> Option<Self> {
         let typical = |field: fn(&Self) -> f64| middle_mean(&runs.iter().map(field).collect::<Vec<_>>());
         (!runs.is_empty()).then(|| Self {

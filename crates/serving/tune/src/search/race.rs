@@ -90,7 +90,7 @@ impl Race {
         }
     }
 
-    /// Those that are still in the race, the best first.
+    /// Finalists that are still in the race, the best first.
     pub(crate) fn ranked(&self) -> Vec<&Finalist> {
         let rounds = self.finalists.iter().map(|finalist| finalist.runs.len()).max().unwrap_or_default();
         let mut ranked: Vec<(f64, &Finalist)> = self
@@ -112,8 +112,8 @@ impl Race {
         })
     }
 
-    /// Those that may be the best, the best first: `most` of them, and the current settings in any case unless they are
-    /// clearly behind.
+    /// Finalists that may be the best, the best first: `most` of them, and the current settings in
+    /// any case unless they are clearly behind.
     pub(crate) fn contenders(&self, most: usize, current: &Config) -> Vec<&Finalist> {
         let ranked = self.ranked();
         let noise = self.noise();

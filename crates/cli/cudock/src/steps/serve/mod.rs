@@ -21,7 +21,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, DIM, status, styled};
 use crate::steps::runtime;
 
-/// What is served, and how.
+/// The options of a command that serves models.
 #[derive(Debug, Default)]
 pub(crate) struct ServeRequest {
     /// A model file, a project or a directory of models; by default what the platform names, or this directory.
@@ -48,7 +48,7 @@ impl ServeRequest {
     }
 }
 
-/// Serves until the process is told to end.
+/// Serves until the process receives a termination signal.
 pub(crate) fn serve(request: &ServeRequest) -> Result<Outcome, Failure> {
     let settings = settings(request)?;
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };

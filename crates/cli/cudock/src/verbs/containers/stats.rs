@@ -77,7 +77,7 @@ fn samples(args: &StatsArgs) -> Result<Vec<(ContainerDir, Plan, Sample)>, Failur
     Ok(all)
 }
 
-/// Processes on GPUs, asked for in a child: a driver that hangs takes no more than that with it.
+/// Processes on GPUs, queried in a child: a driver that hangs blocks only the child.
 fn gpu_processes(warned: &mut bool) -> Option<Vec<GpuProcess>> {
     let arguments = ["nvml", "--processes"].map(OsStr::new);
     match processes_in_child(this_program(), &arguments) {

@@ -20,7 +20,7 @@ use crate::steps::cloud::{
 };
 use crate::steps::group_file;
 
-/// What is deployed, and where.
+/// The source of a deployment: a project directory or a group file.
 struct DeployedWork<'a> {
     directory: Option<&'a Path>,
     /// A group file, in place of the directory's.

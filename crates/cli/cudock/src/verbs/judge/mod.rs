@@ -1,4 +1,4 @@
-//! What will happen, and why: verdicts, findings, facts and prices; and files for a new project.
+//! Predictions and their reasons: verdicts, findings, facts and prices; and files for a new project.
 
 pub(super) mod check;
 pub(super) mod doctor;

@@ -1,4 +1,4 @@
-//! The hidden verb that asks NVML, so that a driver which crashes or hangs takes no more than a child with it.
+//! The hidden verb that queries NVML, so that a driver that crashes or hangs affects only a child process.
 
 use std::path::Path;
 

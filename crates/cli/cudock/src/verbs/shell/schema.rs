@@ -21,7 +21,7 @@ use crate::verbs::image::transfer;
 use crate::verbs::judge::{check, doctor, explain, facts, init, inspect, lint, migrate, prices};
 use crate::verbs::serving::{bench, runtime};
 
-/// What has a schema: its name, what it describes, and the schema.
+/// A schema's name, the description of its subject, and the function that creates it.
 type Entry = (&'static str, &'static str, fn() -> Schema);
 
 const SCHEMAS: &[Entry] = &[

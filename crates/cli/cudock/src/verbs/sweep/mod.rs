@@ -51,7 +51,7 @@ fn open(sweep: &SweepName) -> Result<ProjectSweep, SweepError> {
     ProjectSweep::open(&sweep.directory, sweep.name.as_deref())
 }
 
-/// Asks the sweep for what the command says. Returns whether it was answered, which `show` need not be.
+/// Sends the command's request to the sweep; `show` has none. Returns false if it was not handled in time.
 fn ask(command: &SweepCommand) -> Result<bool, SweepError> {
     match command {
         SweepCommand::Show { .. } => Ok(true),
@@ -112,7 +112,7 @@ fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Failu
         .map_err(|error| Failure::outside(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Prints the report. The answer is no if a sweep has ended without any result.
+/// Prints the report. Returns [`Outcome::No`] if the sweep has ended without any result.
 fn print(sweep: &Sweep, directory: &SweepDir, format: PlanFormat, is_verbose: bool) -> Outcome {
     let now = shown_at(sweep);
     let logs = directory.failure_logs(sweep);

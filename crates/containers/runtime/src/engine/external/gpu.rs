@@ -5,8 +5,9 @@
 //! each of its names. The loader's cache cannot be written, so the directory of the driver's libraries is appended to
 //! `LD_LIBRARY_PATH`, where the cache would come in the search order. That directory holds nothing else: the variable takes
 //! precedence over a library's own `RUNPATH`, so a system directory in it would replace libraries that a program ships.
-//! Two things are left out: the setting that keeps a driver from creating nodes of other GPUs (the engine's device rules
-//! keep it from opening them), and the profile that tells EGL and Vulkan which GPUs are available.
+//! Two things are left out: the setting that keeps a driver from creating nodes of other GPUs (the
+//! engine's device rules keep it from opening them), and the profile that lists the available GPUs
+//! for EGL and Vulkan.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};

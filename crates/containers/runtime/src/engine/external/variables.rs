@@ -38,7 +38,7 @@ const RESERVED_PREFIXES: [&str; 18] = [
 #[derive(Default, PartialEq, Eq)]
 pub(super) struct SortedVariables {
     pub(super) lines: String,
-    /// Those for the environment of the engine's command.
+    /// Variables for the environment of the engine's command.
     pub(super) environment: Vec<(String, String)>,
 }
 

@@ -29,7 +29,7 @@ pub(in crate::group) struct ProbeContext {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::group) enum ProbeEvent {
-    /// Nothing to do before this time.
+    /// Call again at this time.
     Wait(Moment),
     /// The container must be killed, for this reason.
     Unhealthy(String),
@@ -189,7 +189,7 @@ fn request_inside(
     thread.spawn(move || {
         let outcome = http::probe(&get, context.network.as_deref(), limit);
         let ProbeContext { name, run, messages, .. } = context;
-        // Nobody receives it after the group has ended.
+        // The receiver is gone once the group has ended.
         let _ = messages.send(Message::Probed { name, run, probe, attempt, outcome });
     })?;
     Ok(())

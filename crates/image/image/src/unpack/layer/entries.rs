@@ -36,7 +36,7 @@ fn cleaned(written: &[u8]) -> Vec<u8> {
     parts.join(&b'/')
 }
 
-/// What a whiteout entry removes from lower layers, and whether to skip the entry.
+/// The path that a whiteout entry removes from lower layers, and whether to skip the entry.
 pub(in crate::unpack) fn removal(path: &[u8]) -> Result<(Option<Removal>, bool), LayerError> {
     let (parent, name) = split_path(path);
     match parse_whiteout(name) {
@@ -186,7 +186,7 @@ impl UpperLayer<'_> {
             given.map_err(|error| LayerError::write(path)(meta.chown_error(error)))?;
         }
         if has_mode {
-            // It is not a symlink, and nobody else can replace it by one.
+            // It is not a symlink, and no other user can replace it by one.
             let mode = Mode::from_raw_mode(meta.mode);
             chmodat(&dir.handle, name, mode, AtFlags::empty()).map_err(LayerError::write(path))?;
         }

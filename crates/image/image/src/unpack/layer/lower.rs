@@ -95,7 +95,7 @@ impl LowerLayers {
         ancestors(path).any(|directory| self.removed.contains(directory) || self.emptied.contains(directory))
     }
 
-    /// What is at a path without symlinks.
+    /// The kind of entry at a path without symlinks.
     pub(in crate::unpack) fn kind(&self, path: &[u8]) -> io::Result<PathKind> {
         let Some(found) = self.find(path)? else { return Ok(PathKind::Nothing) };
         Ok(match file_type(&found.stat) {

@@ -179,7 +179,7 @@ impl<'j> UpperLayer<'j> {
         Ok(real)
     }
 
-    /// What is at a path without symlinks, in this layer or below.
+    /// The kind of entry at a path without symlinks, in this layer or below.
     pub(in crate::unpack) fn kind(&mut self, path: &[u8]) -> Result<PathKind, LayerError> {
         if self.directories.contains_key(path) {
             return Ok(PathKind::Directory);
@@ -194,7 +194,7 @@ impl<'j> UpperLayer<'j> {
         }
     }
 
-    /// What this layer itself has at a path that is not a directory.
+    /// The entry of this layer itself at a path that is not a directory.
     pub(in crate::unpack) fn own(&self, path: &[u8]) -> Result<UpperEntry, LayerError> {
         let mut component = path;
         for directory in ancestors(path) {
@@ -292,7 +292,7 @@ impl<'j> UpperLayer<'j> {
     }
 }
 
-/// What a layer itself has at a path.
+/// The entry of a layer itself at a path.
 pub(in crate::unpack) enum UpperEntry {
     Entry(PathKind),
     /// Nothing, and lower layers are hidden.

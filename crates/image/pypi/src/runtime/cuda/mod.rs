@@ -138,7 +138,7 @@ fn version_of(toolkit: &str) -> Vec<u32> {
     toolkit.trim_start_matches("cuda-").split('.').map_while(|part| part.parse().ok()).collect()
 }
 
-/// What the loader finds by default.
+/// The default search of the loader.
 struct LoaderSearch {
     directories: Vec<String>,
     cached: Vec<String>,

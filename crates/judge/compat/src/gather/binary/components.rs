@@ -5,7 +5,7 @@ use cudock_host::host::PythonEnvironment;
 use crate::evidence::Component;
 use crate::gather::base_name;
 
-/// Libraries of NVIDIA that choose among their modules by the card.
+/// Libraries of NVIDIA that choose among their modules by the GPU.
 const LIBRARIES: [(&str, &str); 28] = [
     ("libcudart", "cudart"),
     ("libcublasLt", "cublasLt"),

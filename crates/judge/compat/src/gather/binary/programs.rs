@@ -75,7 +75,8 @@ impl ArtifactFinder<'_> {
         if !elf.strings.runtime_inside {
             return None;
         }
-        // The toolkit that linked it is the one whose runtime is inside; PTX tells where machine code does not.
+        // The runtime inside is that of the toolkit that linked it; if the machine code does not
+        // show its version, the PTX does.
         let code = elf.code.as_ref()?;
         let by_ptx = || toolkit_of(self.facts, newest_ptx(&code.patterns)?);
         Some(Runtime::new(code.toolkit.or_else(by_ptx)?, path.to_owned()))

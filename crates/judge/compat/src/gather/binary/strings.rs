@@ -6,10 +6,10 @@ use memchr::memmem;
 
 /// The limit of library names from one program.
 const MAX_NAMES: usize = 64;
-/// Larger sections are not searched for names.
+/// Maximum size of a section that is searched for names.
 const MAX_SECTION: usize = 64 << 20;
 
-/// What the strings of an ELF file say about its use of CUDA.
+/// An ELF file's use of CUDA, as seen from its strings.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an observation of its own")]
 pub(crate) struct BinaryStrings {

@@ -12,7 +12,7 @@ use crate::codes;
 use crate::evidence::{BuildFailure, CopyKind, DriverCopy, Evidence, Reach, Unread};
 use cudock_manifests::{DeclaredImage, DeclaredPackage};
 
-/// What a base image brings.
+/// The contents of a base image.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Base {
     /// The major of the CUDA runtime in it.

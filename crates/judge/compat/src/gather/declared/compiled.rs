@@ -82,7 +82,8 @@ fn artifact(
         }
     };
     let runtime = cuda.filter(|_| !compiled.is_extension).map(|version| Runtime::new(version, path.clone()));
-    // An open question about an extension does not count beside its framework, unless the extension is what is built.
+    // The unknown verdict of an extension is ignored if there is a framework. This one is what is
+    // built, so it must count.
     let kind = match (compiled.is_extension, &code) {
         (true, Code::Unknown(_)) => ArtifactKind::Framework,
         (true, _) => ArtifactKind::Extension,

@@ -1,4 +1,4 @@
-//! What is installed in the end: of several requests for a package, the one that stands.
+//! The packages that are installed in the end: of several requests for a package, the one that prevails.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use pep440_rs::VersionSpecifiers;
 use super::base::Base;
 use cudock_manifests::{Declared, DeclaredPackage};
 
-/// What is installed after all steps, with the framework of the base image first, and without notes.
+/// The packages after all steps, with the framework of the base image first, and without notes.
 pub(super) fn effective(declared: &Declared, base: Option<&Base>) -> Declared {
     let of_base = base.and_then(|base| base.package.as_ref());
     let of_base = of_base.filter(|package| !declared.upgraded.contains(&package.name));
@@ -22,7 +22,7 @@ pub(super) fn effective(declared: &Declared, base: Option<&Base>) -> Declared {
             continue;
         };
         if stands(earlier, package) {
-            // Extras bring further packages to what is there already.
+            // Extras add further packages to those already installed.
             for extra in &package.extras {
                 if !earlier.extras.contains(extra) {
                     earlier.extras.push(extra.clone());

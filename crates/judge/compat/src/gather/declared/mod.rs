@@ -21,7 +21,7 @@ use crate::evidence::{Artifact, ArtifactKind, Code, Effect, Evidence, Missing, R
 use crate::gather::python::{conflicts, package_names};
 use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
-/// What a file says about GPUs, with the tables' help.
+/// The evidence in a declared file, with facts from the tables.
 pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch: &str) -> Evidence {
     let mut evidence = Evidence {
         subject: name.to_owned(),
@@ -66,7 +66,7 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
             variants,
         });
     }
-    // What was not read may bring another one.
+    // Unread files may install another one.
     let is_all_read = declared.notes.iter().all(|note| !note.decides);
     let toolkit = base.as_ref().and_then(|base| base.toolkit).filter(|_| is_all_read);
     package_names::add(facts, name, installed, listed, toolkit, &mut evidence);
@@ -233,7 +233,7 @@ fn with_tag(version: &Version, tag: Option<&str>) -> Version {
     tag.and_then(|tag| format!("{plain}+{tag}").parse().ok()).unwrap_or(plain)
 }
 
-/// Libraries that nothing in the file brings.
+/// Libraries that no package in the file contains.
 fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missing> {
     let MissingLibraryEffect::UsesCpu { .. } = build.without else { return Vec::new() };
     let package = declared.packages.iter().find(|package| package.name == build.name);
@@ -285,7 +285,7 @@ fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missi
             Missing::new(soname.clone(), needed_by.clone(), effect)
         })
         .collect();
-    // What nobody brings decides.
+    // Libraries that no package contains come first, because they decide.
     missing.sort_by_key(|missing| missing.effect == Effect::LoadedByProgram);
     missing
 }

@@ -1,5 +1,6 @@
-//! Frameworks from conda, whose builds are not those of PyPI: the name, the build string and the packages beside them
-//! say which one is meant, and where they do not, the solver decides by the machine it runs on.
+//! Frameworks from conda, whose builds are not those of PyPI: the name, the build string and the
+//! packages installed with them determine the build; otherwise, the solver decides by the machine
+//! it runs on.
 
 use cudock_facts::Facts;
 use cudock_facts::version::CudaVersion;
@@ -15,9 +16,9 @@ struct Family {
     packages: &'static [&'static str],
     /// Packages that exist for CUDA alone.
     gpu: &'static [&'static str],
-    /// Packages that exist for the CPU alone, or ask for such a build.
+    /// Packages that exist for the CPU alone, or require such a build.
     cpu: &'static [&'static str],
-    /// What to install instead of a CPU build.
+    /// The build to install instead of a CPU build.
     fix: &'static str,
 }
 
@@ -60,7 +61,7 @@ const FAMILIES: [Family; 5] = [
     },
 ];
 
-/// Which build a file asks for.
+/// The build that a file requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flavor {
     Cpu,
@@ -126,8 +127,8 @@ fn artifact(facts: &Facts, file: &str, declared: &Declared, family: &Family) -> 
     })
 }
 
-/// The GPU code of a build from a channel whose builds are in the tables: that channel comes first, or `pytorch-cuda`
-/// asks for it, which no other channel has.
+/// The GPU code of a build from a channel whose builds are in the tables: that channel comes first,
+/// or the file requires `pytorch-cuda`, which no other channel has.
 fn from_channel(facts: &Facts, declared: &Declared, family: &Family, cuda: CudaVersion) -> Option<Code> {
     let by_selector = declared.cuda_packages.iter().any(|package| package.name == "pytorch-cuda");
     let row = facts.packages().conda_build.iter().find(|row| {

@@ -13,8 +13,9 @@ use crate::codes;
 use crate::evidence::{BuildFailure, Evidence};
 use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
-/// Finds the first conflict of a file. In a Dockerfile one command may undo what another installed, so it only warns.
-/// Files, extras and groups that need not be installed together are not held against each other.
+/// Finds the first conflict of a file. In a Dockerfile one command may undo the installation of
+/// another, so it only warns. Files, extras and groups that need not be installed together do not
+/// conflict.
 pub(crate) fn check(facts: &Facts, file: &str, declared: &Declared, evidence: &mut Evidence) {
     let mut files: Vec<&Option<String>> = declared.packages.iter().map(|package| &package.file).collect();
     files.sort();
@@ -123,7 +124,7 @@ fn pinned(
     })
 }
 
-/// As pip prints it.
+/// The error in pip's words.
 fn cannot_install(first: &str, second: &str) -> String {
     format!(
         "ERROR: Cannot install {first} and {second} because these package versions have conflicting dependencies."

@@ -27,8 +27,8 @@ pub(crate) struct CodeAt {
 }
 
 impl ArtifactFinder<'_> {
-    /// The artifacts of a Python environment: its frameworks, and the extensions beside them. Takes the files it uses out
-    /// of the survey.
+    /// The artifacts of a Python environment: its frameworks, and the extensions installed with
+    /// them. Takes the files it uses out of the survey.
     pub(crate) fn frameworks(&self, python: &PythonEnvironment, survey: &mut Survey) -> Vec<Artifact> {
         let libraries_of = |site: &String| {
             let nvidia = format!("{site}/nvidia");
@@ -49,7 +49,7 @@ impl ArtifactFinder<'_> {
     }
 }
 
-/// What all frameworks of an environment share.
+/// Data shared by all frameworks of an environment.
 struct FrameworkContext<'a> {
     finder: &'a ArtifactFinder<'a>,
     python: &'a PythonEnvironment,
@@ -148,7 +148,8 @@ impl FrameworkContext<'_> {
         missing
     }
 
-    /// What torch's metadata requires and no metadata provides: all there is to go by where its files are not here.
+    /// Packages that torch's metadata requires but no metadata provides: the only evidence if its
+    /// files are not here.
     fn pinned(&self, effect: Effect) -> Vec<Missing> {
         let Some(torch) = self.python.get("torch") else { return Vec::new() };
         let required = torch.requires.iter().filter(|requirement| requirement.name.starts_with("nvidia-"));

@@ -1,4 +1,4 @@
-//! What packages mean for a GPU, by their names: which use one, which do not, and of which nothing is known.
+//! Classifies packages by their names: whether they use a GPU, do not, or are unknown.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +26,10 @@ pub(crate) const FRAMEWORKS: [&str; 9] = [
     "jaxlib",
 ];
 
-/// So many names of unknown packages are listed.
+/// Maximum number of unknown packages that are listed.
 const MOST_NAMES: usize = 8;
 
-/// The packages a file asks for, with those that they pin: vllm 0.9.2 brings torch 2.7.0.
+/// The packages a file requests, with those that they pin: vllm 0.9.2 requires torch 2.7.0.
 pub(crate) fn with_pinned(facts: &Facts, mut declared: Declared) -> Declared {
     let table = facts.packages();
     let asked = declared.packages.clone();
@@ -136,7 +136,7 @@ pub(crate) fn add(
     }
 }
 
-/// Whether a package brings a compiler beside that of the base image.
+/// Whether a package contains a compiler in addition to that of the base image.
 fn brings_compiler(declared: &Declared) -> bool {
     let brings = |name: &str| {
         let compiles = |word: &str| word.contains("nvrtc") || word.contains("nvcc");
@@ -187,7 +187,7 @@ fn installed(package: &DeclaredPackage) -> String {
     )
 }
 
-/// A package that uses a GPU, and where it is asked for.
+/// A package that uses a GPU, and where it is declared.
 struct PackageContext<'a> {
     file: &'a str,
     package: &'a DeclaredPackage,

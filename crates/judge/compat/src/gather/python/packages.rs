@@ -120,7 +120,8 @@ impl<'s> Owners<'s> {
         Self { sites, by_path }
     }
 
-    /// By the list, or by the directory below site-packages; none if it lies elsewhere.
+    /// The package of a file, by the list, or by the directory below site-packages; none if it is
+    /// elsewhere.
     fn of(&self, path: &str) -> Option<Package> {
         let inside =
             self.sites.iter().find_map(|site| path.strip_prefix(site.as_str())?.strip_prefix('/'))?;

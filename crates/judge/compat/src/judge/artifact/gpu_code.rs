@@ -14,7 +14,7 @@ use crate::judge::{Stop, other_error, seen};
 /// The reason for artifacts without GPU code of their own.
 const BY_LIBRARIES: &str = "uses the GPU through libraries alone";
 
-/// NVIDIA's libraries whose kernels programs rely on; others hold a module or two that nobody launches.
+/// NVIDIA's libraries whose kernels programs rely on; others have a module or two that are never launched.
 const RELIED_ON: [&str; 11] = [
     "libcublas.",
     "libcublasLt.",
@@ -29,10 +29,10 @@ const RELIED_ON: [&str; 11] = [
     "libnpp",
 ];
 
-/// Those among them that choose kernels by the card and fail on cards they do not know.
+/// Those among them that choose kernels by the GPU and fail on GPUs they do not know.
 const CHOOSE_BY_CARD: [&str; 3] = ["libcublas.", "libcublasLt.", "libcudnn_"];
 
-/// What a verdict is based on.
+/// The basis of a verdict on GPU code.
 pub(super) struct CodeEvidence {
     pub(super) evidence: Vec<FindingEvidence>,
     /// The library, and how many of how many of its modules do not load, where some do.
@@ -84,7 +84,7 @@ impl ArtifactCase<'_, '_> {
             self.vendor(card, file);
         }
         let programs = of(Role::Program).filter_map(|file| Some((code::judge(file, card)?.decides, file)));
-        // The libraries of a framework belong together; those of a package may be features of single cards.
+        // The libraries of a framework belong together; those of a package may be features of single GPUs.
         let libraries: Vec<&CodeFile> = of(Role::Framework).collect();
         let pool = code::pooled(&libraries).filter(|_| artifact.kind == ArtifactKind::Framework);
         let package = match &pool {
@@ -92,7 +92,7 @@ impl ArtifactCase<'_, '_> {
             None => code::package(&libraries, card),
         };
         let worst = programs.chain(package).max_by_key(|(loads, _)| *loads);
-        // NVIDIA's libraries decide where they are what is looked at.
+        // NVIDIA's libraries decide if they are the subject themselves.
         let is_nvidias = of(Role::Vendor).any(|file| file.path == artifact.path);
         let worst = match worst {
             None if is_nvidias => code::package(&of(Role::Vendor).collect::<Vec<_>>(), card),
@@ -136,8 +136,8 @@ impl ArtifactCase<'_, '_> {
         self.conclude(card, (answer, shown), without_code, CodeEvidence { evidence, part })
     }
 
-    /// A math library that is linked in and older than the card: the driver compiles its PTX, and the library has no
-    /// kernels to choose for such a card.
+    /// Reports a math library that is linked in and older than the GPU: the driver compiles its
+    /// PTX, and the library has no kernels to choose for such a GPU.
     fn math_library(&mut self, card: Card, file: &CodeFile) -> Option<Stop> {
         let library = *file.embeds.first()?;
         let (first, needed) = self.first_toolkit(card.capability)?;
@@ -159,14 +159,15 @@ impl ArtifactCase<'_, '_> {
         Some(self.fail(codes::MATH_LIBRARY_TOO_OLD, error, reason, evidence, fix))
     }
 
-    /// The first toolkit that compiles for a card, and its PTX version.
+    /// The first toolkit that compiles for a GPU, and its PTX version.
     fn first_toolkit(&self, capability: Capability) -> Option<(CudaVersion, PtxIsa)> {
         let row = self.case.facts.drivers().architecture_of(capability)?;
         let first = row.first_toolkit_of.get(&capability).copied().or(row.first_toolkit)?;
         Some((first, self.case.facts.toolkits().toolkit(first)?.ptx_isa))
     }
 
-    /// Says which libraries of a package have nothing for the card, and which modules of the others do not load.
+    /// Reports the libraries of a package that have nothing for the GPU, and the modules of the
+    /// others that do not load.
     fn gaps(&mut self, card: Card, files: &[&CodeFile]) {
         let capability = card.capability;
         let mut optional = Vec::new();
@@ -236,7 +237,7 @@ impl ArtifactCase<'_, '_> {
         }
     }
 
-    /// What to do about a card that an artifact has no code for.
+    /// The fix for a GPU that an artifact has no code for.
     fn fix_for_no_code(&self, capability: Capability) -> String {
         let number = capability.number();
         match (&self.artifact.build, self.artifact.kind) {
@@ -338,7 +339,8 @@ fn targets_of(file: &CodeFile) -> FindingEvidence {
     FindingEvidence::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))
 }
 
-/// The rule that keeps PTX from a card: a family's stays in the family, plain PTX never goes back.
+/// The rule by which PTX cannot run on a GPU: a family's stays in the family, plain PTX never runs
+/// on older GPUs.
 fn refusing(patterns: &[Pattern]) -> Option<&'static str> {
     let mut ptx = patterns.iter().flat_map(|pattern| &pattern.ptx).peekable();
     ptx.peek()?;

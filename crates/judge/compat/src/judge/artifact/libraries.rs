@@ -45,7 +45,7 @@ impl ArtifactCase<'_, '_> {
         Err(self.missing(first, evidence))
     }
 
-    /// What the subject does not bring, and may be on the target.
+    /// Reports libraries that the subject does not contain, and the target may have.
     fn elsewhere(&mut self) {
         let is_everywhere = |library: &str| ON_EVERY_SYSTEM.iter().any(|prefix| library.starts_with(prefix));
         let missing = self.artifact.missing.iter().filter(|missing| missing.effect == Effect::NotHere);
@@ -61,7 +61,7 @@ impl ArtifactCase<'_, '_> {
         self.case.find(Severity::Note, codes::LIBRARY_NOT_FOUND, message, needed_by(&missing), fix);
     }
 
-    /// What follows from the first library that is missing.
+    /// The effect of the first missing library.
     fn missing(&mut self, missing: &Missing, evidence: Vec<FindingEvidence>) -> Stop {
         let Missing { library, needed_by, version, broken, effect } = missing;
         let wanting = wanting(missing);
@@ -140,7 +140,7 @@ fn wanting(missing: &Missing) -> String {
     }
 }
 
-/// What brings a library, as far as its name tells.
+/// The package that contains a library, guessed from its name.
 fn install(library: &str) -> String {
     let of = |prefix: &str| library.starts_with(prefix);
     let package = if of("libcudnn") {

@@ -86,7 +86,7 @@ impl ArtifactCase<'_, '_> {
         self.barred()?;
         self.libraries()?;
         let driver = self.driver(libcuda)?;
-        // The runtime compares versions before it asks for a card.
+        // The runtime compares versions before it looks for a GPU.
         self.runtime(&driver)?;
         if let Some(stop) = stop {
             return Err(stop.clone());
@@ -158,7 +158,7 @@ impl ArtifactCase<'_, '_> {
             }
             Libcuda::Absent(reason) => {
                 self.applies("D6", reason);
-                // These ask first, and go on without.
+                // These check for a driver first, and fall back to the CPU without one.
                 let goes_on = |build: &Build| matches!(build.without, MissingLibraryEffect::UsesCpu { .. });
                 let stop = fails(self.case.cuda_error(35), reason);
                 let verdict = if self.artifact.build.as_ref().is_some_and(goes_on) {

@@ -9,14 +9,14 @@ use crate::evidence::{PackageCode, Runtime};
 use crate::judge::{Stop, other_error};
 use cudock_host::Verdict;
 
-/// Whether the toolkits of a CUDA compile for a card.
+/// Whether the toolkits of a CUDA version compile for a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compiles {
     /// All of them, or the one that is meant.
     Yes,
     /// None: they dropped it.
     Dropped,
-    /// None, or only later ones: the card is newer. PTX may still run.
+    /// None, or only later ones: the GPU is newer. PTX may still run.
     NotYet,
 }
 

@@ -54,8 +54,8 @@ impl ArtifactCase<'_, '_> {
         Ok(())
     }
 
-    /// The lowest driver for a runtime: its major's floor, or before there were such, that of its toolkit; a framework
-    /// may ask for more, never for less.
+    /// The lowest driver for a runtime: its major's floor, or before there were such, that of its
+    /// toolkit; a framework may require more, never less.
     fn floor(&self, runtime: &Runtime) -> Option<DriverVersion> {
         let (facts, wsl) = (self.case.facts, self.case.target.traits.wsl);
         let row = facts.drivers().minor_compat(runtime.major);

@@ -46,8 +46,8 @@ impl ArtifactCase<'_, '_> {
         self.conclude(card, (answer, &patterns), 209, CodeEvidence { evidence, part: None })
     }
 
-    /// Whether a card is older than all a build of torch was compiled for: its list of architectures adds PTX to a target
-    /// that is in it, so PTX cannot reach such a card either.
+    /// Whether a GPU is older than all those a build of torch was compiled for: its list of
+    /// architectures adds PTX to a target that is in it, so PTX cannot run on such a GPU either.
     fn is_older_than_build(&self, sass: &[SmArch], card: Capability) -> bool {
         let is_torch = self.artifact.build.as_ref().is_some_and(|build| build.name == "torch");
         is_torch && !sass.is_empty() && sass.iter().all(|code| code.capability() > card)

@@ -1,4 +1,4 @@
-//! What the last stage copies: whether it exists, and whether it runs there.
+//! Files that the last stage copies: whether they exist, and whether they run there.
 
 use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@ use cudock_dockerfile::{Command, StepKind, absolute};
 use super::{copies, source_stage};
 use crate::context::LintContext;
 
-/// The limit for the programs of one stage that are looked at.
+/// Maximum number of programs of one stage that are checked.
 const MAX_PROGRAMS: usize = 64;
 
 /// The limit for the files of a build that are read.
@@ -60,15 +60,15 @@ pub(super) fn part_of(library: &str) -> Option<Part> {
     }
 }
 
-/// What a command compiles.
+/// The program that a command compiles.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     /// Its path, if the command names it.
     pub(super) output: Option<String>,
-    /// Where else the command was told to write.
+    /// Other output directories in the command.
     directories: Vec<String>,
     workdir: Arc<str>,
-    /// The shared libraries of CUDA that it links to; `None` if the file does not tell.
+    /// The shared libraries of CUDA that it links to; `None` if the file does not determine them.
     pub(super) libraries: Option<BTreeSet<String>>,
     pub(super) is_cuda: bool,
 }
@@ -132,7 +132,7 @@ pub(super) fn is_text(path: &str) -> bool {
     endings.iter().any(|ending| path.ends_with(ending))
 }
 
-/// What a stage compiles, with those it is built on.
+/// The programs that a stage compiles, with those of the stages it is built on.
 fn programs(context: &LintContext<'_>, stage: usize) -> Vec<Program> {
     let of_cuda = super::image(context, stage)
         .is_some_and(|(repository, tag)| repository == "nvidia/cuda" && tag.contains("devel"));
@@ -212,7 +212,7 @@ fn linked(command: &Command<'_>) -> Option<Program> {
     })
 }
 
-/// Where a builder was told to write.
+/// Output directories in a builder's arguments.
 fn directories(command: &Command<'_>) -> Vec<String> {
     let options = ["-B", "--build", "--prefix", "--install-prefix", "--target-dir"];
     let values = options.iter().filter_map(|option| command.value_of(option));

@@ -23,7 +23,8 @@ pub(in crate::read) fn of(text: &str) -> Vec<Block> {
     }
 }
 
-/// The start of a block that continues until the line `end`, in a language that its content may have to tell.
+/// The start of a block that continues until the line `end`. The language, if not given, is
+/// detected from its content.
 struct Opening<'t> {
     end: &'t str,
     inside: Option<Dialect>,

@@ -12,7 +12,7 @@ use crate::read::names::{blanks, is_name_byte, name_length};
 /// The limit for variables that refer to each other.
 const MAX_CHAIN: usize = 8;
 
-/// Longer values are not sizes or regions.
+/// Maximum length of a value; sizes and regions are shorter.
 const MAX_VALUE: usize = 100;
 
 /// Commands that set the variables after them.

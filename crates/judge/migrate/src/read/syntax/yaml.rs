@@ -181,7 +181,7 @@ impl<'t> YamlReader<'t, '_> {
         at + self.line_at(at).len().max(1)
     }
 
-    /// From a byte to the end of its line.
+    /// The text from a byte to the end of its line.
     fn line_at(&self, at: usize) -> &'t str {
         self.tree.slice((at, self.end)).split_inclusive('\n').next().unwrap_or_default()
     }

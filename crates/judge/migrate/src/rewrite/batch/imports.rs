@@ -36,10 +36,10 @@ pub(super) struct Imports<'t> {
 #[derive(Debug)]
 struct Import<'t> {
     bytes: Range<usize>,
-    /// With the end of the line.
+    /// The end of the import, including the end of the line.
     line_end: usize,
     indent: &'t str,
-    /// What is written instead, line by line.
+    /// The replacement, line by line.
     lines: BTreeSet<String>,
 }
 

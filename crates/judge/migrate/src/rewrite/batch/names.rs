@@ -1,4 +1,5 @@
-//! What azure-batch 15 calls what azure-batch 14 had. `scripts/migrate-clients` compares it with the package.
+//! New names in azure-batch 15 for the names of azure-batch 14. `scripts/migrate-clients` compares
+//! them with the package.
 
 /// Operations: the group of the old client, the old name, the new method of the client.
 pub(super) const OPERATIONS: &[(&str, &str, &str)] = &[

@@ -2,7 +2,7 @@
 
 use super::{Argument, Expr, Value};
 
-/// Longer lists are not search spaces.
+/// Maximum length of a list; search spaces are shorter.
 const LONGEST_RANGE: i64 = 10_000;
 
 /// An operator between two values.

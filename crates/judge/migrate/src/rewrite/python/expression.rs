@@ -40,7 +40,7 @@ impl<'t, 'p> Parser<'t, 'p> {
         }
     }
 
-    /// The expression at the beginning, whatever follows.
+    /// The expression at the beginning of the text.
     pub(super) fn value(mut self) -> Value<'t> {
         self.postfix()
     }

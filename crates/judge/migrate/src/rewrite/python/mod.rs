@@ -47,7 +47,7 @@ pub(super) enum Expr<'t> {
 /// A call, or an index in brackets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PythonCall<'t> {
-    /// With its qualifiers; `.method` of another value.
+    /// The name with its qualifiers; `.method` of another value.
     pub(super) callee: &'t str,
     pub(super) receiver: Option<Rc<Expr<'t>>>,
     pub(super) arguments: Vec<Argument<'t>>,
@@ -126,12 +126,12 @@ pub(super) fn is_named(qualified: &str, name: &str) -> bool {
     qualified.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// What a program states.
+/// The assignments and calls in a program.
 #[derive(Debug)]
 pub(super) struct Program<'t> {
     /// The last value of each variable and attribute.
     variables: HashMap<&'t str, Value<'t>>,
-    /// Calls of the functions that were asked for.
+    /// Calls of the functions given to [`Program::read`].
     pub(super) calls: Vec<Value<'t>>,
 }
 

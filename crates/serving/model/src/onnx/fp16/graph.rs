@@ -43,7 +43,7 @@ pub(super) enum Form {
     Half,
     #[default]
     Full,
-    /// As its consumers want it: a constant, or made of constants and integers.
+    /// Either precision, as its consumers require: a constant, or computed from constants and integers.
     Either,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Node<'a> {
     pub(super) form: Form,
 }
 
-/// What a model has besides its graph.
+/// Properties of a model besides its graph.
 #[derive(Default)]
 pub(super) struct ModelContext<'a> {
     /// The version of the ONNX operator set.
@@ -360,7 +360,7 @@ impl<'a> Graph<'a> {
 /// The end of the name of a value in fp16.
 const SUFFIX: &str = "_fp16";
 
-/// What matters of a node's attributes.
+/// The attributes of a node that matter here.
 #[derive(Default)]
 struct NodeAttributes<'a> {
     to: ElementType,

@@ -8,7 +8,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compute {
     Half,
-    /// In the precision of its inputs: it moves or compares numbers.
+    /// The precision of its inputs: it moves or compares numbers.
     Follow,
     Full,
 }
@@ -20,7 +20,7 @@ pub(super) enum ResultType {
     Integer,
     /// Always fp32.
     Float,
-    /// That of the attribute `dtype`, else that of the first input, else fp32.
+    /// The type in the attribute `dtype`, else that of the first input, else fp32.
     Named,
     Unknown,
 }

@@ -12,7 +12,7 @@ use crate::grpc::deadline::Deadline;
 use crate::grpc::messages::wire::{Field, Fields};
 use crate::grpc::status::GrpcStatus;
 
-/// Most inputs or outputs of a request; models have a handful.
+/// Maximum number of inputs or outputs of a request; models have a handful.
 const MAX_TENSORS: usize = 1024;
 
 /// A parsed request that is not yet checked against a model.

@@ -64,7 +64,7 @@ impl ForeignCall {
         }
     }
 
-    /// What a request does to the models.
+    /// The effect of a request on the models.
     pub(crate) fn effect(&self) -> ModelEffect {
         match self {
             Self::Predict(_) | Self::Metadata(_) => ModelEffect::Needs,

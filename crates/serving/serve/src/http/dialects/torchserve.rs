@@ -1,4 +1,4 @@
-//! TorchServe: <https://docs.pytorch.org/serve/inference_api.html> and `management_api.html` beside it.
+//! TorchServe: <https://docs.pytorch.org/serve/inference_api.html> and `management_api.html` next to it.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) static API: PredictApi = PredictApi {
     has_handlers: true,
 };
 
-/// In place of a version: all of them.
+/// The word for all versions, in place of a version.
 const ALL: &str = "all";
 
 pub(super) fn call(parts: &[&str]) -> Result<Option<ForeignCall>, HttpRejection> {

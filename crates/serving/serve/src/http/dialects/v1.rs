@@ -1,4 +1,4 @@
-//! What the first version of KServe's protocol and TensorFlow Serving share.
+//! Requests common to the first version of KServe's protocol and TensorFlow Serving.
 
 use cudock_server::HttpRejection;
 use cudock_tensor::envelope::{Envelope, ResponseForm};

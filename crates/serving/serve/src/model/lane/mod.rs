@@ -17,7 +17,7 @@ use crate::ServeError;
 use crate::metrics::{BatchTimes, RunTimes};
 use crate::reply::{ReplyBatch, TimedResponse};
 
-/// What a lane needs to know about its model.
+/// The lane's view of its model and engine.
 pub(crate) struct LaneContext {
     pub(crate) queue: Arc<Queue>,
     pub(crate) signature: Arc<Signature>,
@@ -293,7 +293,7 @@ enum Parts {
     Several,
 }
 
-/// For each request the error of its first row that the model does not take, if there is one.
+/// The error of each request's first row that the model does not accept, if there is one.
 fn invalid_requests(
     requests: &[PendingRequest],
     rows: &[InvalidRow],

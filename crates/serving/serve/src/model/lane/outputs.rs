@@ -16,9 +16,10 @@ use crate::model::queue::PendingRequest;
 
 pub(super) struct BatchOutputs {
     budget: Arc<Budget>,
-    /// Of each request, in the order of the batch.
+    /// Outputs of each request, in the order of the batch.
     pub(super) of: Vec<Result<Vec<Tensor>, HttpRejection>>,
-    /// For what was read of the lane's memory, which stays in the memory of this process until the lane is trimmed.
+    /// Reservations for output memory of the lane that was read, which stays in the memory of this
+    /// process until the lane is trimmed.
     pub(super) read: Vec<Reservation>,
 }
 
@@ -129,7 +130,7 @@ mod tests {
 
     const KIB: usize = 1 << 10;
 
-    /// Requests with so many rows.
+    /// Requests with these numbers of rows.
     fn requests(rows: &[usize]) -> Vec<PendingRequest> {
         let request = |&rows| PendingRequest {
             inputs: Vec::new(),

@@ -83,7 +83,7 @@ struct Outcome {
     queue: Arc<Queue>,
 }
 
-/// Runs requests with these rows on a lane on which so many rows fit.
+/// Runs requests with these rows on a lane on which `fits` rows fit.
 fn run(fits: usize, settings: BatcherSettings, requests: &[usize]) -> Outcome {
     let queue = Arc::new(Queue::new(settings, ModelMetrics::default()));
     let submissions: Vec<Submission> = requests

@@ -1,10 +1,11 @@
 //! Decides which models are loaded: which one is next, and which ones are unloaded to make room for it.
 //!
-//! A plain state machine without engines and without a clock: callers report what happened, tell how each model is used,
-//! and carry out one step after the other. Three rules keep models that need the same memory from starving each other:
-//! models that requests wait for are loaded in the order of their oldest request; a model is not unloaded before it has
-//! answered the requests that it was loaded for; and a model that is never idle makes room once it has been loaded for
-//! as long as its load took, so that at most half of the time is spent on loading.
+//! A plain state machine without engines and without a clock: callers report what happened and how
+//! each model is used, and carry out one step after the other. Three rules keep models that need
+//! the same memory from starving each other: models that requests wait for are loaded in the order
+//! of their oldest request; a model is not unloaded before it has answered the requests that it was
+//! loaded for; and a model that is never idle makes room once it has been loaded for as long as its
+//! load took, so that at most half of the time is spent on loading.
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +43,7 @@ pub(crate) struct Policy {
 /// Memory of a model on each of its devices, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// Before its first load.
+    /// The estimate before its first load.
     Estimated {
         least: u64,
         likely: u64,
@@ -97,14 +98,14 @@ pub(crate) struct Usage {
     pub(crate) is_stalled: bool,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step<K> {
     Load(K),
     Unload(K),
     /// Requests wait for a model that cannot be loaded now; see [`Residency::refusal`].
     Reject(K),
-    /// Nothing before this time, unless something changes.
+    /// Call again at this time, or earlier if something changes.
     Wait(Option<Instant>),
 }
 
@@ -114,7 +115,7 @@ pub(crate) enum Room<K> {
     Fits,
     /// Another model must be unloaded first.
     Unload(K),
-    /// All others are in use; ask again at this time.
+    /// All others are in use; call again at this time.
     Later(Instant),
     /// It does not fit, even if all others are unloaded.
     None,
@@ -129,7 +130,7 @@ pub(crate) enum Refusal {
     },
     TooLarge {
         needed: u64,
-        /// What models that stay loaded leave of the budget.
+        /// The part of the budget that is not used by models that stay loaded.
         available: u64,
         budget: u64,
     },
@@ -137,7 +138,7 @@ pub(crate) enum Refusal {
     Unloaded,
 }
 
-/// What is known about a model, for reports.
+/// The state of a model, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResidencyReport {
     pub(crate) is_loaded: bool,
@@ -273,7 +274,7 @@ impl<K: Ord + Clone> Residency<K> {
         (!record.policy.on_demand).then_some(Refusal::Unloaded)
     }
 
-    /// Decides what to do next. The step must be carried out and reported before the next one is asked for.
+    /// Decides the next step. It must be carried out and reported before the next call.
     pub(crate) fn next_step(&self, now: Instant, usage: &dyn Fn(&K) -> Usage) -> Step<K> {
         let mut wake_ups = Vec::new();
         match self.relieve(now, usage) {

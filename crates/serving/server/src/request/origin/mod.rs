@@ -1,10 +1,11 @@
 //! Which requests come from web pages of other origins, and what those may do.
 //!
-//! A browser sends the requests of any page to any server that its machine can reach, so a server on the loopback
-//! address is not private. Three headers tell such requests apart, because a page cannot choose them: `Origin` is where the
-//! page is from, `Sec-Fetch-Site` is how that relates to the server, and `Host` is the name by which the browser knows
-//! the server. The last one reveals DNS rebinding, by which a page gives the server's address to a name of its own and
-//! thereby becomes a page of the same origin.
+//! A browser sends the requests of any page to any server that its machine can reach, so a server
+//! on the loopback address is not private. Three headers identify such requests, because a page
+//! cannot choose them: `Origin` is where the page is from, `Sec-Fetch-Site` is how that relates to
+//! the server, and `Host` is the name by which the browser knows the server. The last one reveals
+//! DNS rebinding, by which a page gives the server's address to a name of its own and thereby
+//! becomes a page of the same origin.
 //!
 //! Browsers send `Origin` with every request that is not GET or HEAD, and `Sec-Fetch-Site` with all requests over HTTPS or to
 //! their own machine. Other clients send neither, and may do everything.
@@ -16,10 +17,10 @@ use crate::request::rejection::HttpRejection;
 
 static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What a request does besides getting its response.
+/// The effect of a request besides its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing that others notice.
+    /// No effect on others.
     None,
     /// It may start what it needs, such as a model that is loaded on demand.
     Starts,
@@ -27,10 +28,10 @@ pub enum Effect {
     Changes,
 }
 
-/// Who can connect to a listener.
+/// The clients that can connect to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Programs of this machine, and what they forward.
+    /// Programs of this machine, and clients whose connections they forward.
     Loopback,
     Network,
 }
@@ -44,7 +45,7 @@ pub(crate) struct Listener<'a> {
     pub(crate) allowed: &'a [String],
 }
 
-/// What a browser would say about the page that sent a request.
+/// The headers by which a browser describes the page that sent a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PageHeaders<'a> {
     /// Where the request was sent to, if it says so.
@@ -53,7 +54,7 @@ pub(crate) struct PageHeaders<'a> {
     pub(crate) site: Option<&'a str>,
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// A page of this server, or no page.
@@ -75,7 +76,7 @@ impl<'a> PageHeaders<'a> {
         Self { host, origin: only(headers, &header::ORIGIN), site: only(headers, &SEC_FETCH_SITE) }
     }
 
-    /// Who sent the request, whose host was checked by [`Listener::check_host`].
+    /// The sender of the request, whose host was checked by [`Listener::check_host`].
     pub(crate) fn sender(&self, listener: Listener<'_>) -> Sender {
         if self.origin.is_none() && self.site.is_none() {
             return Sender::Own;
@@ -147,7 +148,8 @@ impl Sender {
     pub(crate) fn may(self, effect: Effect, reach: Reach) -> bool {
         match effect {
             Effect::None => true,
-            // From a network, anybody can send what starts a model; browsers there are behind proxies that change hosts.
+            // From a network, every client can send a request that starts a model; browsers there
+            // are behind proxies that change hosts.
             Effect::Starts => self != Self::Foreign || reach == Reach::Network,
             Effect::Changes => self == Self::Own,
         }

@@ -206,8 +206,8 @@ impl Scene {
         if is_default { name.to_owned() } else { format!("{name}:{port}") }
     }
 
-    /// Whether the page belongs to whoever runs the server: it is from the same place, or from a named one, and its name
-    /// is not the attacker's.
+    /// Whether the page belongs to the operator of the server: it is from the same place, or from a
+    /// named one, and its name is not the attacker's.
     fn is_ours(&self) -> bool {
         !HOSTILE.contains(&self.page.1) && (self.page == self.target || self.page.1 == NAMED)
     }
@@ -216,7 +216,8 @@ impl Scene {
         Listener { has_tls: self.target.0 == "https" && !self.is_proxied, ..listener(self.reach, allowed) }
     }
 
-    /// Whether headers cannot tell: without `Sec-Fetch-Site`, a server without TLS does not know if a proxy has it.
+    /// Whether headers do not suffice: without `Sec-Fetch-Site`, a server without TLS does not know
+    /// if a proxy has it.
     fn is_undecidable(&self) -> bool {
         let is_default = |(scheme, _, port)| default_port(scheme) == Some(port);
         let may_be_same = self.page.2 == self.target.2 || (is_default(self.page) && is_default(self.target));

@@ -164,7 +164,8 @@ fn network(args: &NetworkArgs) -> Result<NetworkPlan, Failure> {
     })
 }
 
-/// As in docker, a terminal in the container needs one here: it would not notice the end of anything else.
+/// Requires a terminal here for one in the container, as docker does: the container would not
+/// notice the end of any other input.
 fn check_terminal(args: &RunArgs) -> Result<(), Failure> {
     let typed = args.interactive && args.tty && !args.detach;
     if typed && !std::io::stdin().is_terminal() {

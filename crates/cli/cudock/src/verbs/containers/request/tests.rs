@@ -1,4 +1,5 @@
-//! What `cudock run` makes of command lines from the documentation of popular images, compared with what docker makes of them.
+//! Plans of `cudock run` for command lines from the documentation of popular images, compared with
+//! docker's.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! Images, held against each target.
+//! Judges an image for each target.
 
 use std::collections::BTreeMap;
 

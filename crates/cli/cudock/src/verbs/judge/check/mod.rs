@@ -47,7 +47,7 @@ struct TargetResult {
     rules: Vec<cudock_compat::RuleUse>,
 }
 
-/// What was found out about a subject.
+/// The results of checking a subject.
 struct Checked {
     digest: Option<String>,
     results: Vec<TargetResult>,

@@ -158,7 +158,7 @@ fn print_group(group: &TargetGroup<'_>, of: usize, columns: &Columns) {
     }
 }
 
-/// What decides a verdict; where nothing is an error, the warnings do.
+/// The findings that decide a verdict: errors, or warnings if there are no errors.
 fn errors(result: &TargetResult) -> impl Iterator<Item = &Finding> {
     let findings = &result.judgement.findings;
     let worst = findings.iter().map(|finding| finding.severity).max();

@@ -45,7 +45,7 @@ fn location(subject: &str, path: &str) -> ReportedLocation {
     })
 }
 
-/// The subject itself, or a file beside it or in it that it refers to.
+/// The subject itself, or a file next to it or in it that it refers to.
 fn named_file(subject: &str, name: &str) -> Option<String> {
     if name == subject {
         return Some(subject.to_owned());

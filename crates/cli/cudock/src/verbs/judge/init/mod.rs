@@ -102,7 +102,7 @@ fn chosen_kind(detected: Vec<Detected>, args: &InitArgs) -> Result<Detected, Fai
     }
 }
 
-/// Asks which of several to take, and returns its index.
+/// Prompts for one of several entries, and returns its index.
 fn asked(list: &[String]) -> Result<usize, Failure> {
     anstream::eprintln!("several kinds of project found:");
     for (index, entry) in list.iter().enumerate() {

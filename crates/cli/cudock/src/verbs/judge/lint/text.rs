@@ -8,7 +8,7 @@ use cudock_lint::{FixMode, LintedFile, Totals};
 use crate::finding_text::{self, FindingText};
 use crate::output::{self, BOLD, GREEN, RED, YELLOW, line, styled, width};
 
-/// With more findings than this, excerpts are behind `--verbose`.
+/// Maximum number of findings whose excerpts are shown without `--verbose`.
 const SHOWN_EXCERPTS: usize = 5;
 
 pub(crate) fn print(files: &[LintedFile], mode: FixMode, verbose: bool) {

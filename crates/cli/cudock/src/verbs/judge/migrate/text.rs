@@ -10,7 +10,7 @@ use super::FileReport;
 use crate::finding_text::{self as findings, FindingText, severity_label};
 use crate::output::{self, DIM, GREEN, RED, line, styled};
 
-/// More series than this are behind `--format json`.
+/// Maximum number of series in the text; `--format json` has all.
 const SHOWN: usize = 5;
 
 pub(crate) fn print(files: &[FileReport], verbose: bool) {

@@ -92,7 +92,8 @@ pub(crate) fn order_note(view: &View<'_>, placements: &[Listed]) -> Option<Strin
     Some(output::wrapped("Order: ", &format!("{}.", reasons.join("; "))))
 }
 
-/// What `cudock up` deploys if the best placement is not on a service that it deploys to.
+/// Names the first placement that `cudock up` deploys, if the best one is on a service that it does
+/// not deploy to.
 pub(crate) fn deployable_note(view: &View<'_>, placements: &[Listed]) -> Option<String> {
     let best = placements.first().filter(|best| !best.placement.service.service().is_deployable())?;
     let other = placements.iter().find(|listed| listed.best_at.contains(&DEPLOYABLE));
