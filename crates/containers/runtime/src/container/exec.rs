@@ -51,7 +51,7 @@ pub fn join_command(dir: &ContainerDir, request: &ExecRequest) -> Result<SealedC
 
 /// Runs a process in a container, attached to our own input and outputs, and returns its exit code.
 ///
-/// Like [`crate::supervise::watch`], this must run in a process with one thread.
+/// This must run in a process with one thread.
 pub fn exec(dir: &ContainerDir, plan: &Plan, request: &ExecRequest) -> Result<i32, RuntimeError> {
     let status = dir.current(plan)?;
     let running = status.pid.filter(|_| status.state == ContainerState::Running);
