@@ -1,6 +1,7 @@
 //! Random layouts and archives that careless readers understand differently, and which image each of them stands for.
 //!
-//! The answer is worked out from how the layout was made, by the rule in docs/trust.md, and shares no code with the program.
+//! The expected image is worked out from how the layout was made, by the rule in docs/trust.md, and
+//! shares no code with the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,7 +25,7 @@ pub struct AmbiguousLayout {
     index: Vec<u8>,
     /// The name to ask for.
     pub name: Option<String>,
-    /// What is meant; `None` if it must be refused.
+    /// The intended image; `None` if the layout must be refused.
     pub meant: Option<Meant>,
     /// Whether every document below the image can be read, so that it can be copied.
     pub is_whole: bool,
@@ -39,7 +40,7 @@ pub struct Meant {
     pub manifest: Option<(String, String)>,
 }
 
-/// What an entry of an index is.
+/// An entry of an index, with its properties.
 #[derive(Debug, Clone)]
 #[allow(clippy::struct_excessive_bools, reason = "they occur in any combination")]
 struct LayoutEntry {

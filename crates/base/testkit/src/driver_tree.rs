@@ -10,7 +10,7 @@ use crate::tree::Tree;
 
 /// The version of the driver in all trees.
 pub const VERSION: &str = "580.159.04";
-/// Where Debian keeps libraries.
+/// Debian's library directory.
 pub const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu";
 
 /// The beginning of a 64-bit library.
@@ -38,7 +38,7 @@ const SONAMES: [(&str, &str); 16] = [
     ("libvdpau_nvidia", "1"),
 ];
 
-/// What a [`DriverTree`] stands for.
+/// Marks a [`DriverTree`].
 #[derive(Debug)]
 pub enum Driver {}
 

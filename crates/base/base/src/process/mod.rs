@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::tie_to_parent;
 
-/// A grandchild may keep the pipe of standard error open; it is not waited for any longer than this.
+/// Maximum time to wait for the pipe of standard error, which a grandchild may keep open.
 const STDERR_GRACE: Duration = Duration::from_millis(500);
 
 /// Why there is no output.
@@ -63,7 +63,7 @@ fn communicate(
     let stdout = read_in_background(child.stdout.take(), max_bytes);
     let stderr = read_in_background(child.stderr.take(), max_bytes);
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that answers without reading has closed the pipe.
+        // A program that exits without reading its input has closed the pipe.
         let _ = stdin.write_all(input);
     }
     let stdout = match stdout.recv_timeout(timeout) {
