@@ -14,7 +14,7 @@ use crate::layout::SweepDir;
 use crate::requests;
 use crate::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
 
-/// How often requests of other commands and interrupts are looked for.
+/// Interval of checks for interrupts and for requests of other commands.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The longest time until an event is on disk: what a power cut may take.

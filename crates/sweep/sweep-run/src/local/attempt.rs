@@ -22,7 +22,7 @@ use super::report_reader::ReportReader;
 use super::trial_log::{MAX_LOG, TrialLog};
 use crate::layout::TrialDir;
 
-/// How often files are looked at and orphans are reaped.
+/// Interval of reading files and reaping orphans.
 const TICK: Duration = Duration::from_millis(200);
 
 /// How long the processes of a container may take to clean up after its program has ended.

@@ -14,7 +14,7 @@ use cudock_sweep::config::SweepPlan;
 
 use super::protocol::GpuMemory;
 
-/// What a driver may keep for itself, and what other programs on a desktop change meanwhile.
+/// Memory that a driver may keep for itself, plus changes by other programs on a desktop meanwhile.
 const MEMORY_TOLERANCE: u64 = 64 << 20;
 
 /// How long the driver may take to free the memory of a process that has ended.
@@ -95,7 +95,7 @@ pub(crate) fn slots(plan: &SweepPlan, gpus: &[LocalGpu], cores: usize) -> Result
     Ok(groups.iter().cycle().take(count).map(|group| Some(group.clone())).collect())
 }
 
-/// Most trials at the same time: each has a worker process.
+/// Maximum number of trials at the same time: each has a worker process.
 const MAX_SLOTS: usize = 256;
 
 /// Memory of the GPUs of a trial: before it, meanwhile, and after it.

@@ -1,4 +1,5 @@
-//! What a worker tells about an attempt: the same lines in the attempt's file and in the pipe to the sweep, in this order.
+//! A worker's events of an attempt: the same lines in the attempt's file and in the pipe to the
+//! sweep, in this order.
 //!
 //! Events of a few milliseconds are written together, because each write wakes the sweep.
 
@@ -20,7 +21,7 @@ pub(crate) struct Outbox {
     file: File,
     /// Bytes that are not in the file yet.
     unwritten: Vec<u8>,
-    /// Bytes that the sweep was not told yet.
+    /// Bytes that were not sent to the sweep yet.
     unsent: Vec<u8>,
     /// When the first of them was added.
     since: Option<Instant>,

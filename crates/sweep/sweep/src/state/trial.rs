@@ -17,7 +17,7 @@ pub struct Trial {
     pub id: TrialId,
     pub parameters: Assignment,
     pub proposed: Timestamp,
-    /// In order; only the last one counts.
+    /// All attempts in order; only the last one counts.
     pub attempts: Vec<TrialAttempt>,
     /// Why it was stopped.
     pub stop: Option<StopReason>,
@@ -30,7 +30,7 @@ pub struct Trial {
 /// One execution of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialAttempt {
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub number: u32,
     pub slot: u32,
     pub starting: Timestamp,
@@ -48,7 +48,7 @@ pub struct TrialAttempt {
 /// A report of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MetricPoint {
-    /// What the program called the step.
+    /// The program's own number for the step.
     pub step: Option<u64>,
     pub value: f64,
     pub at: Timestamp,
@@ -91,7 +91,7 @@ impl TrialAttempt {
         self.curves.get(metric).map_or(0, |points| points.len() as u64)
     }
 
-    /// What it costs until now, or cost until its end.
+    /// Its cost until now, or until its end.
     pub(super) fn cost(&self, now: Timestamp) -> Usd {
         self.price_per_hour.map_or(Usd::ZERO, |price| cost_of(price, self.time(now)))
     }
