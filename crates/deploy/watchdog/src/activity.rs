@@ -35,11 +35,11 @@ pub struct Budget {
     pub billed_before: Duration,
 }
 
-/// What can be seen of the workload at one time.
+/// The observable activity of the workload at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActivitySample {
     pub gpus: GpuReading,
-    /// Requests served so far; none if they are not counted or the server does not answer.
+    /// Requests served so far; none if they are not counted or the server does not respond.
     pub requests: Option<u64>,
     pub output: Option<OutputState>,
 }
@@ -48,7 +48,7 @@ pub struct ActivitySample {
 pub enum GpuReading {
     /// The machine has no GPU.
     None,
-    /// The driver does not answer.
+    /// The driver does not respond.
     Unreadable,
     Gpus(Vec<GpuLoad>),
 }

@@ -29,7 +29,7 @@ pub enum Proof {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RegionStatus {
     Open,
-    /// On the list, with access on request.
+    /// Listed, with access on request.
     Restricted,
     /// Known, and not on the list.
     NotPublic,
