@@ -23,13 +23,13 @@ use crate::resources::target::Target;
 use crate::wire::answer::Answer;
 use crate::wire::route::fields;
 
-/// What lists the GPU of every container.
+/// The list of GPUs of every container.
 pub(crate) const DEVICES: &str = "GPU 0: Tesla T4 (UUID: GPU-1)\n";
 
-/// How long a connection waits for the client before it looks at the program.
+/// Time that a connection waits for the client before it polls the program.
 const POLL: Duration = Duration::from_millis(5);
 
-/// A client has this many polls to answer a goodbye.
+/// Number of polls within which a client must respond to a close frame.
 const MOST_POLLS: usize = 400;
 
 /// A program that may be started once.
@@ -239,7 +239,7 @@ impl<S: Read + Write> Session<S> {
                     self.socket.send(Message::binary([prefix, &bytes[..count]].concat()))?;
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                // What Linux says when nobody has the other end any longer.
+                // The error of Linux once the other end is closed.
                 Err(_) => return Ok(()),
             }
             let Some(message) = self.receive()? else { continue };

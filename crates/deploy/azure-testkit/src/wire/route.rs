@@ -11,7 +11,7 @@ use crate::services::container_instances::{METRICS, OUTPUT};
 use crate::wire::answer::Answer;
 use crate::wire::sign_in::Caller;
 
-/// What stands before the host of a Batch account and of the run history of a region, in the paths of their requests.
+/// Path prefixes of requests to the host of a Batch account, and to that of a region's run history.
 pub(crate) const BATCH: &str = "/batch/";
 pub(crate) const RUN_HISTORY: &str = "/ml/";
 
@@ -21,7 +21,7 @@ fn on_host<'p>(path: &'p str, plane: &str) -> Option<(&'p str, &'p str)> {
     Some(rest.split_at(rest.find('/')?))
 }
 
-/// What a client sees that asks a host which does not exist.
+/// The response to a client that connects to a host which does not exist.
 fn no_such_host(host: &str) -> Answer {
     Answer { text: Some(format!("the host {host} does not exist")), ..Answer::empty(421) }
 }

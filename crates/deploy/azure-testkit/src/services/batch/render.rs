@@ -116,7 +116,7 @@ impl Cloud {
     }
 }
 
-/// Several at once: what they are is told once, by the list.
+/// A list of items; their metadata is in the list, not in each item.
 pub(super) fn list(items: impl Iterator<Item = Value>) -> Answer {
     let without_metadata = items.map(|mut item| {
         remove(&mut item, "odata.metadata");
