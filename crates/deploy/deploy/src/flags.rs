@@ -1,4 +1,4 @@
-//! What the flags of a deployment mean, with the targets that the project names.
+//! The meaning of a deployment's flags, with the targets that the project names.
 
 use cudock_azure::ExistingResources;
 use cudock_base::text::suggest::nearest;
@@ -6,7 +6,7 @@ use cudock_base::{UsageError, did_you_mean};
 use cudock_facts::services::AzureService;
 use cudock_project::{DeployFlags, DeployTarget, Manifest};
 
-/// The resources that flags name and that nobody was asked about yet.
+/// The resources that flags name, without details from Azure.
 pub(crate) fn existing(flags: &DeployFlags) -> ExistingResources {
     ExistingResources {
         workspace: flags.workspace.clone(),

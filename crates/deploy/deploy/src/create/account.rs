@@ -29,7 +29,8 @@ pub(crate) fn with_host(
     Ok((identity, cleanup))
 }
 
-/// Whether a step failed because its account does not exist anymore: a host that is gone answers nothing.
+/// Whether a step failed because its account does not exist anymore: its host then does not
+/// respond.
 pub(crate) fn is_gone(
     cloud: &dyn CloudApi,
     identity: &DeploymentIdentity,

@@ -10,7 +10,8 @@ use crate::cloud::CloudApi;
 use crate::error::DeployError;
 use crate::observe::answer;
 
-/// What the flags name, with what the cloud says about it if there is one to ask. Preflight tells what does not exist.
+/// The resources that the flags name, with the details that the cloud reports if there is a
+/// connection. Preflight reports those that do not exist.
 pub fn read_existing(
     facts: &Facts,
     cloud: Option<&dyn CloudApi>,

@@ -1,4 +1,5 @@
-//! What preflight asks about the image: whether Azure will be allowed to pull it, and whether it runs on the sizes.
+//! Preflight questions about the image: whether Azure will be allowed to pull it, and whether it
+//! runs on the sizes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +21,12 @@ use cudock_image::{Access, ImageSource, Platform, Pull};
 
 use crate::create::run::PlannedDeployment;
 
-/// More than this is not fetched to judge an image. `cudock check` fetches it, and then it is here.
+/// Maximum number of bytes to fetch to judge an image. `cudock check` fetches larger ones, and then
+/// they are here.
 const MOST_FETCHED: u64 = 1 << 30;
 
-/// The other questions take three seconds; a registry that does not answer is not waited for much longer.
+/// Time limit for the registry. Azure's part of preflight takes three seconds; a registry that does
+/// not respond should not delay it for much longer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: RetryPolicy = RetryPolicy {
     max_retries: 1,
@@ -31,7 +34,7 @@ const RETRIES: RetryPolicy = RetryPolicy {
     max_delay: Duration::from_secs(1),
 };
 
-/// The registry's answers.
+/// The registry's responses.
 #[derive(Debug)]
 pub(crate) struct ImageAnswers {
     pub(crate) pull: PullResult,

@@ -12,15 +12,16 @@ use cudock_facts::Facts;
 use crate::create::image::ask_registry;
 use crate::create::run::PlannedDeployment;
 
-/// What is known about placements before one of them is tried.
+/// The result of checking placements before one of them is tried.
 #[derive(Debug)]
 pub struct Preflight {
     pub report: PreflightReport,
-    /// Those that nothing blocks, the best first.
+    /// Placements that nothing blocks, the best first.
     pub placements: Vec<PlannedDeployment>,
 }
 
-/// Asks Azure and the image's registry everything about some placements at once, and leaves out those that would fail.
+/// Checks some placements with Azure and the image's registry at once, and omits those that would
+/// fail.
 pub fn preflight(
     client: &AzureClient,
     facts: &Facts,

@@ -21,7 +21,7 @@ use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
 use crate::observe::answer;
 
-/// Who asks, and where.
+/// The owner and subscription whose leftovers are deleted.
 #[derive(Debug, Clone, Copy)]
 pub struct GcScope<'a> {
     pub subscription: &'a str,
@@ -36,7 +36,7 @@ pub struct GcScope<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct GcReport {
     pub found: Vec<Leftover>,
-    /// Whether nothing was deleted on purpose.
+    /// Whether it was a dry run: nothing was deleted.
     pub dry_run: bool,
 }
 
@@ -197,7 +197,7 @@ impl Leftover {
         }
     }
 
-    /// With how its deletion ended, if it was tried.
+    /// Adds the result of its deletion, if that was tried.
     fn with(self, deleted: Option<&Result<(), DeployError>>) -> Self {
         let error = match deleted {
             Some(Err(error)) => Some(cudock_base::text::error_chain(error)),
@@ -222,13 +222,13 @@ impl LostRun {
     }
 }
 
-/// Whose a run is, as far as its tags tell.
+/// The owner of a run, according to its tags.
 #[derive(Debug, PartialEq, Eq)]
 enum Claim {
     Expired,
     /// This state directory made it, and its journal was lost.
     Own,
-    /// The user asked for it.
+    /// The user named it.
     Named,
     /// Another state directory of the user made it, and may know it.
     OfAnother {
@@ -271,7 +271,8 @@ fn lost_run(group: &Value, scope: &GcScope<'_>, now: Timestamp) -> Option<(Strin
     Some((run_id.to_owned(), LostRun { name: tag("cudock-name").map(str::to_owned), expires, claim }))
 }
 
-/// Whose a run with these tags is; none if it is somebody else's. Earlier versions did not tell the state directory.
+/// The owner of a run with these tags; none if it belongs to another user. Earlier versions did not
+/// record the state directory.
 fn claim(tagged: &str, state: Option<&str>, owner: &Owner) -> Option<Claim> {
     if tagged == owner.name && state.is_some() && state == owner.state.as_deref() {
         return Some(Claim::Own);

@@ -15,7 +15,7 @@ use crate::ids::new_id;
 
 const FILE_NAME: &str = "state-id";
 
-/// More than this was not written here.
+/// Maximum size of a file written here.
 const LONGEST: u64 = 100;
 
 /// The id of a directory, which is made if it has none. The caller keeps others from doing the same.

@@ -1,4 +1,4 @@
-//! What a deployment wrote.
+//! The logs of a deployment.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
 use crate::observe::{answer, status};
 
-/// How often new lines are asked for.
+/// Interval of requests for new lines.
 const POLL: Duration = Duration::from_secs(3);
 
-/// What is compared with an earlier response to find where the new part begins.
+/// Maximum number of bytes compared with an earlier response to find where the new part begins.
 const OVERLAP: usize = 4096;
 
 /// The text of all logs of a deployment: what its service has, or what is kept in `outputs`.
@@ -65,7 +65,7 @@ pub(crate) fn read_logs(
     Ok(logs)
 }
 
-/// The answer at the end of an action; none for 404.
+/// The response at the end of an action; none for 404.
 fn action(cloud: &dyn CloudApi, call: Call) -> Result<Option<Value>, ApiError> {
     match cloud.run(&Step::action("log", call)) {
         Ok(reply) => Ok(Some(reply.body)),
@@ -96,7 +96,7 @@ pub fn print_logs(
     let cannot = |error| DeployError::cloud(format!("cannot read the log of `{}`", record.name), error);
     let mut printed = String::new();
     loop {
-        // Whether it runs is asked before the log, so that nothing is missed.
+        // The state is read before the log, so that no lines are missed.
         let is_over = match follow {
             None => true,
             Some(interrupted) => {
@@ -118,7 +118,8 @@ pub fn print_logs(
     }
 }
 
-/// What a log has more than it had before. Services return a window of the last bytes, which may have moved on.
+/// The part of a log that was added since the last request. Services return a window of the last
+/// bytes, which may have moved on.
 fn added_text<'t>(before: &str, now: &'t str) -> &'t str {
     if let Some(added) = now.strip_prefix(before) {
         return added;

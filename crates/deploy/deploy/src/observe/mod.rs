@@ -21,7 +21,8 @@ use crate::names::state_name;
 /// Status requests at the same time.
 const CONCURRENT: usize = 16;
 
-/// What the services say about a deployment, and how long they want to be left alone.
+/// The status of a deployment according to its services, and the delay before the next request that
+/// they want.
 pub(crate) fn status(
     cloud: &dyn CloudApi,
     identity: &DeploymentIdentity,
@@ -58,7 +59,7 @@ pub(crate) fn answer(
     }
 }
 
-/// What every report says about a deployment.
+/// The data of a deployment that every report has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeploymentName {
     pub name: String,

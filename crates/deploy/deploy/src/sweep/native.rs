@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::create::placements::affordable_time;
 
-/// More values than this are not a choice.
+/// Maximum number of values of a choice.
 const MOST_VALUES: i64 = 1000;
 
 /// The sweep in the form of Machine Learning's YAML file; an error says what the service cannot express. Money becomes
@@ -86,7 +86,7 @@ pub(super) fn job(
     Ok(job)
 }
 
-/// What the service cannot express.
+/// A property of the sweep that the service cannot express.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Inexpressible(String);
