@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_azure::{Answer, AzureClient, AzureError, Call, Step, Terminal};
+use cudock_azure::{AzureClient, AzureError, AzureResponse, Call, Step, Terminal};
 use cudock_base::{ErrorKind, Report, Secret, Timestamp};
 use cudock_http::WebSocket;
 use serde_json::Value;
@@ -114,9 +114,9 @@ impl CloudApi for AzureClient {
     }
 }
 
-impl From<Answer> for ApiReply {
-    fn from(answer: Answer) -> Self {
-        Self { body: answer.body, retry_after: answer.retry_after }
+impl From<AzureResponse> for ApiReply {
+    fn from(response: AzureResponse) -> Self {
+        Self { body: response.body, retry_after: response.retry_after }
     }
 }
 

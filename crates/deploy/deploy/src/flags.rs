@@ -19,7 +19,7 @@ pub(crate) fn existing(flags: &DeployFlags) -> ExistingResources {
     }
 }
 
-/// The service that `--on` means, and the flags with what the project's file says about it. Flags win.
+/// The service that `--on` means, and the flags merged with its settings in the project's file. Flags win.
 pub fn resolve(flags: &DeployFlags, manifest: &Manifest) -> Result<(AzureService, DeployFlags), UsageError> {
     let name = flags.on.as_deref().unwrap_or_default();
     if let Some(service) = AzureService::named(name).filter(|service| service.is_deployable()) {

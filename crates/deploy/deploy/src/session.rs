@@ -48,7 +48,7 @@ impl Session {
         Self::with_journal(environment, journal, prompt)
     }
 
-    /// The same with a journal that is open.
+    /// Opens a session with a journal that is already open.
     pub fn with_journal(
         environment: &Environment,
         journal: Journal,

@@ -109,7 +109,7 @@ pub fn ps(deployments: &[DeploymentSummary]) -> TextTable {
     table
 }
 
-/// One line about what was deleted.
+/// One line about the deleted deployment.
 pub fn deleted(record: &DeploymentRecord) -> String {
     let cost = match (record.billed.from, record.billed.until) {
         (None, _) => "never billed".to_owned(),

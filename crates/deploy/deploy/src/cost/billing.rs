@@ -1,8 +1,9 @@
 //! Which time is billed, by the clocks of the services.
 //!
-//! Begin and end come from the services' own responses. For what was deleted, the end is when the service accepted the
-//! deletion, which only the activity log knows. What the cloud deleted by itself may have begun later and ended sooner than
-//! can be found out then: such a time is the most that was billed.
+//! Begin and end come from the services' own responses. For what was deleted, the end is when the
+//! service accepted the deletion, which only the activity log knows. A deployment that the cloud
+//! deleted by itself may have begun later and ended sooner than can be found out then: such a time
+//! is the most that was billed.
 
 use std::time::Duration;
 

@@ -91,10 +91,10 @@ pub struct Alternative {
     pub cost: Usd,
 }
 
-/// Which deployments a report is about.
+/// The deployments that a report covers.
 #[derive(Debug, Clone, Copy)]
 pub struct CostQuery<'a> {
-    /// One by name or run id; else all.
+    /// A deployment by name or run id; all if absent.
     pub name: Option<&'a str>,
     /// The day of the report, whose month it is about.
     pub today: Date,

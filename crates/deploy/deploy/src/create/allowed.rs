@@ -90,7 +90,7 @@ impl Given<'_> {
     }
 }
 
-/// The first that says something; flags win over files.
+/// The first that is not empty; flags win over files.
 fn first_given<const N: usize>(given: [Given<'_>; N]) -> Given<'_> {
     let mut given = given.into_iter();
     given.find(|one| !one.values.is_empty()).unwrap_or(Given { values: &[], origin: "" })

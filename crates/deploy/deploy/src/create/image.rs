@@ -36,28 +36,28 @@ const RETRIES: RetryPolicy = RetryPolicy {
 
 /// The registry's responses.
 #[derive(Debug)]
-pub(crate) struct ImageAnswers {
+pub(crate) struct ImageResults {
     pub(crate) pull: PullResult,
-    /// One for each placement.
+    /// The verdicts on the image, one for each placement.
     pub(crate) checks: Vec<ImageCheck>,
 }
 
-/// Asks the registry about the image of some placements, which all have the same.
+/// Queries the registry about the image of some placements, which all have the same.
 pub(crate) fn ask_registry(
     client: &AzureClient,
     facts: &Facts,
     environment: &Environment,
     placements: &[PlannedDeployment],
     today: Date,
-) -> Option<ImageAnswers> {
+) -> Option<ImageResults> {
     let spec = &placements.first()?.spec;
     let pull = pull_right(client, spec, environment);
     let checks = check_image(facts, placements, &pull, today);
-    Some(ImageAnswers { pull, checks })
+    Some(ImageResults { pull, checks })
 }
 
-/// Asks for the manifest with the credentials of the deployment. Mirrors and sign-ins of this machine are not used: Azure
-/// does not have them.
+/// Requests the manifest with the credentials of the deployment. Mirrors and sign-ins of this
+/// machine are not used: Azure does not have them.
 fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environment) -> PullResult {
     let reference: Reference = match spec.image.parse() {
         Ok(reference) => reference,
@@ -93,7 +93,7 @@ fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environ
     }
 }
 
-/// The verdict of `cudock check` for each placement. What needs no GPU is not inspected.
+/// The verdict of `cudock check` for each placement. An image that needs no GPU is not inspected.
 fn check_image(
     facts: &Facts,
     placements: &[PlannedDeployment],
@@ -108,7 +108,7 @@ fn check_image(
     };
     let environment = BTreeMap::new();
     let mut images = match pull {
-        // Who may not pull it there may be signed in here.
+        // Even if Azure may not pull it, this machine may be signed in to the registry.
         PullResult::Allowed | PullResult::Denied(_) => open(image, &environment),
         PullResult::NotFound | PullResult::Unreachable(_) => Err("the image cannot be read".to_owned()),
     };
@@ -166,6 +166,6 @@ fn of_judgement(judgement: Judgement) -> ImageCheck {
 
 fn unknown(reason: &str) -> ImageCheck {
     let message = format!("cannot check whether the image runs there: {reason}");
-    let finding = Finding::new(codes::NO_ANSWER, Severity::Note, message, "cudock check IMAGE --size SIZE");
+    let finding = Finding::new(codes::NO_RESPONSE, Severity::Note, message, "cudock check IMAGE --size SIZE");
     ImageCheck { verdict: PreflightVerdict::Unknown, detail: reason.to_owned(), finding: Some(finding) }
 }

@@ -1,4 +1,4 @@
-//! Asks before the first paid resource which placements would fail.
+//! Finds the placements that would fail, before the first paid resource.
 
 use std::thread;
 
@@ -35,7 +35,7 @@ pub fn preflight(
     };
     let mut request = PreflightRequest::of(&first.spec, client.sign_in_method(), today);
     request.candidates = placements.iter().map(|planned| Candidate::of(&planned.spec)).collect();
-    let (answers, image) = thread::scope(|scope| {
+    let (results, image) = thread::scope(|scope| {
         let image = scope.spawn(|| ask_registry(client, facts, environment, &placements, today));
         (ask_azure(client, &request, facts), image.join().ok().flatten())
     });
@@ -45,7 +45,7 @@ pub fn preflight(
             candidate.image = Some(check);
         }
     }
-    let report = judge(&request, &answers, facts);
+    let report = judge(&request, &results, facts);
     let is_account_fine = report.account.iter().all(|row| row.verdict != PreflightVerdict::Blocked);
     let is_open =
         report.candidates.iter().map(|one| is_account_fine && one.verdict != PreflightVerdict::Blocked);

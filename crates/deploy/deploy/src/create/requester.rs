@@ -16,7 +16,7 @@ pub struct Requester {
     pub now: Timestamp,
 }
 
-/// Whose a deployment is, as in its tags.
+/// The owner of a deployment, as in its tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The user on a machine, in the tag `cudock-owner`.

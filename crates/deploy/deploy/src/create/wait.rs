@@ -93,7 +93,7 @@ impl Deployer<'_> {
                 return Err(DeployError::Interrupted);
             }
             let (status, retry_after) = match status(self.cloud, &record.identity) {
-                Ok(answer) => answer,
+                Ok(response) => response,
                 Err(error) if error.reason == ApiErrorReason::Outside && failures < TOLERATED_FAILURES => {
                     failures += 1;
                     pause(self.clock, pause_time, self.interrupted);

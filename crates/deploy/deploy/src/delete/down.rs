@@ -112,7 +112,8 @@ impl Deployer<'_> {
                 failure.as_deref(),
                 now,
             ));
-            // What follows includes the part that makes the cloud delete the rest by itself, so an error ends it.
+            // The further steps include the part that makes the cloud delete the rest by itself, so
+            // an error ends it.
             deleted.map_err(|error| {
                 DeployError::cloud(
                     format!("cannot delete `{}` of deployment `{}`", step.id, record.name),
@@ -130,7 +131,7 @@ impl Deployer<'_> {
     pub(crate) fn send_deletion(&self, step: &Step) -> Result<(), ApiError> {
         match self.deleter.run(step) {
             Err(error) if error.is_not_found() => Ok(()),
-            // What has ended is not canceled; if it has not, it cannot be deleted either.
+            // Work that has ended is not canceled; if it has not, it cannot be deleted either.
             Err(error) if step.call.method == Method::POST && error.reason == ApiErrorReason::Refused => {
                 Ok(())
             }

@@ -1,7 +1,8 @@
 //! Finds and deletes what was left behind: unfinished entries of the journal, and resource groups that it has lost.
 //!
-//! The journal is that of one state directory. What the tags say was made by another one may run there, so it is listed, and
-//! deleted only if its time to live is over or the user names it.
+//! The journal is that of one state directory. A run that another one made, according to the tags,
+//! may be in use, so it is listed, and deleted only if its time to live is over or the user names
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ use crate::create::run::Deployer;
 use crate::delete::down::cancel_call;
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
-use crate::observe::answer;
+use crate::observe::response_body;
 
 /// The owner and subscription whose leftovers are deleted.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +63,7 @@ pub struct Leftover {
     pub error: Option<String>,
 }
 
-/// Why an entry of the journal is a leftover; none if it is meant to exist. Nobody works on it.
+/// Why an entry of the journal is a leftover; none if it is meant to exist. No command is working on it.
 fn leftover_reason(record: &DeploymentRecord, now: Timestamp) -> Option<&'static str> {
     match record.state {
         DeploymentState::Gone => None,
@@ -154,7 +155,7 @@ impl Deployer<'_> {
 
     fn delete_lost(&self, subscription: &str, run_id: &str) -> Result<(), DeployError> {
         let cannot = |what: &str, error| DeployError::cloud(format!("cannot {what} of run {run_id}"), error);
-        let reaper = answer(self.deleter, &reaper_call(subscription, run_id), &mut None)
+        let reaper = response_body(self.deleter, &reaper_call(subscription, run_id), &mut None)
             .map_err(|error| cannot("read the reaper", error))?;
         let steps = cleanup_of_run(subscription, run_id, reaper.as_ref());
         for step in steps.iter().filter(|step| step.id == "record") {
@@ -216,7 +217,7 @@ struct LostRun {
 }
 
 impl LostRun {
-    /// One of which nothing is known but its id.
+    /// A run of which only the id is known.
     fn named() -> Self {
         Self { name: None, expires: None, claim: Claim::Named }
     }

@@ -19,7 +19,7 @@ use signal_hook::consts::SIGWINCH;
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
-use crate::observe::answer;
+use crate::observe::response_body;
 
 /// Time that the loop of a terminal waits for output before it checks the keyboard.
 const KEYBOARD_POLL: Duration = Duration::from_millis(10);
@@ -50,7 +50,7 @@ pub fn exec(
     let method = record.identity.exec_method(command)?;
     let output = match method {
         ExecMethod::Script(step) => cloud.run(&step).and_then(|reply| {
-            let missing = || ApiError::new(ApiErrorReason::Outside, "the answer has no exit code");
+            let missing = || ApiError::new(ApiErrorReason::Outside, "the response has no exit code");
             ExecOutput::read(&reply.body).ok_or_else(missing)
         }),
         ExecMethod::Terminal => {
@@ -185,14 +185,14 @@ impl TerminalSession {
         program: &str,
         size: TerminalSize,
     ) -> Result<Self, ApiError> {
-        let (identity, mut answers, mut delay) = (&record.identity, Vec::new(), None);
+        let (identity, mut responses, mut delay) = (&record.identity, Vec::new(), None);
         for call in identity.terminal_calls(program, size) {
-            answers.push(answer(cloud, &call, &mut delay)?);
+            responses.push(response_body(cloud, &call, &mut delay)?);
         }
-        for call in identity.log_follow_up_calls(&answers) {
-            answers.push(answer(cloud, &call, &mut delay)?);
+        for call in identity.log_follow_up_calls(&responses) {
+            responses.push(response_body(cloud, &call, &mut delay)?);
         }
-        let terminal: Option<Terminal> = identity.terminal(program, &answers);
+        let terminal: Option<Terminal> = identity.terminal(program, &responses);
         let terminal = terminal.ok_or_else(|| {
             ApiError::new(ApiErrorReason::Refused, "its container is not running")
                 .hint("`cudock ps` shows its state")

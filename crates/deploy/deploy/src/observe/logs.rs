@@ -12,7 +12,7 @@ use crate::clock::{Clock, pause};
 use crate::cloud::{ApiError, CloudApi};
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
-use crate::observe::{answer, status};
+use crate::observe::{response_body, status};
 
 /// Interval of requests for new lines.
 const POLL: Duration = Duration::from_secs(3);
@@ -26,28 +26,28 @@ pub(crate) fn read_logs(
     identity: &DeploymentIdentity,
     outputs: Option<&BlobContainer>,
 ) -> Result<String, ApiError> {
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     let mut delay = None;
     let mut kept = outputs.map_or_else(Vec::new, |outputs| identity.kept_logs(outputs)).into_iter();
     // A container that has not started has no log.
     for call in identity.log_calls() {
-        let answered = match call.method {
+        let response = match call.method {
             // A script on a machine ends later than its request.
             Method::POST => action(cloud, call),
-            _ => answer(cloud, &call, &mut delay),
+            _ => response_body(cloud, &call, &mut delay),
         };
         let address = kept.next();
         let kept = || address.and_then(|address| cloud.download(&address, None).ok()).map(Value::from);
-        answers.push(match answered {
-            Ok(answer) => answer.or_else(kept),
+        responses.push(match response {
+            Ok(response) => response.or_else(kept),
             Err(error) => Some(kept().ok_or(error)?),
         });
     }
-    for call in identity.log_follow_up_calls(&answers) {
-        answers.push(answer(cloud, &call, &mut delay)?);
+    for call in identity.log_follow_up_calls(&responses) {
+        responses.push(response_body(cloud, &call, &mut delay)?);
     }
     let mut logs = String::new();
-    for part in identity.log_parts(&answers) {
+    for part in identity.log_parts(&responses) {
         match part {
             LogPart::Text(text) => logs.push_str(&text),
             LogPart::File { name, address } => {

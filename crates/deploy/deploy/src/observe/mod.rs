@@ -1,4 +1,4 @@
-//! The state of deployments: what the services say, and the list of `ps`.
+//! The state of deployments according to their services, and the list of `ps`.
 
 pub(crate) mod exec;
 pub(crate) mod logs;
@@ -28,23 +28,23 @@ pub(crate) fn status(
     identity: &DeploymentIdentity,
 ) -> Result<(Status, Option<Duration>), ApiError> {
     let mut retry_after = None;
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for call in identity.status_calls() {
         // The group is the first. With it, also the hosts of what was in it are gone.
-        let is_gone = answers.first() == Some(&None) && identity.is_within_group();
-        match answer(cloud, &call, &mut retry_after) {
-            Err(error) if is_gone && error.reason == ApiErrorReason::Outside => answers.push(None),
-            answer => answers.push(answer?),
+        let is_gone = responses.first() == Some(&None) && identity.is_within_group();
+        match response_body(cloud, &call, &mut retry_after) {
+            Err(error) if is_gone && error.reason == ApiErrorReason::Outside => responses.push(None),
+            response => responses.push(response?),
         }
     }
-    for call in identity.follow_up_calls(&answers) {
-        answers.push(answer(cloud, &call, &mut retry_after)?);
+    for call in identity.follow_up_calls(&responses) {
+        responses.push(response_body(cloud, &call, &mut retry_after)?);
     }
-    Ok((identity.status(&answers), retry_after))
+    Ok((identity.status(&responses), retry_after))
 }
 
 /// The body of a response; none for 404.
-pub(crate) fn answer(
+pub(crate) fn response_body(
     cloud: &dyn CloudApi,
     call: &Call,
     retry_after: &mut Option<Duration>,

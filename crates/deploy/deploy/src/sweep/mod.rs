@@ -34,7 +34,7 @@ const MOST_JOBS: u64 = 100;
 #[derive(Debug, Clone)]
 pub struct SweepRun {
     pub plan: SweepPlan,
-    /// One, or one for each size that trials choose from.
+    /// The machines: one entry, or one for each size that trials choose from.
     pub machines: Vec<SweepMachine>,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct ServiceRunner<'a> {
     live: BTreeMap<(TrialId, u32), LiveJob>,
     pending: Vec<RunnerEvent>,
     /// Time of the last request for the state.
-    asked: Option<Duration>,
+    polled: Option<Duration>,
     failures: u32,
 }
 
@@ -111,7 +111,7 @@ impl<'a> ServiceRunner<'a> {
             interval: POLL,
             live,
             pending,
-            asked: None,
+            polled: None,
             failures: 0,
         }
     }
@@ -185,7 +185,7 @@ impl Runner for ServiceRunner<'_> {
     /// Jobs continue without this machine.
     const OUTLIVES_MACHINE: bool = true;
 
-    /// The clock of the service: its jobs say by it when they ran.
+    /// The clock of the service, by which its jobs report when they ran.
     fn now(&self) -> Timestamp {
         self.cloud.now()
     }
@@ -202,7 +202,7 @@ impl Runner for ServiceRunner<'_> {
         let metrics = OutputMetrics::new(self.plan);
         self.live.insert(key, LiveJob { id: id.clone(), machine, is_started: false, metrics });
         if let Err(error) = jobs.start(self.cloud, &id, &command) {
-            // Nobody knows whether the request arrived. The job is deleted in any case.
+            // It is unknown whether the request arrived. The job is deleted in any case.
             let _ = jobs.stop(self.cloud, &id);
             self.ended(key, AttemptEnd::FailedToStart { message: error.to_string() }, Duration::ZERO);
         }
@@ -216,16 +216,16 @@ impl Runner for ServiceRunner<'_> {
             self.pending.push(RunnerEvent::Warning(warning));
         }
         // Its end is seen at once.
-        self.asked = None;
+        self.polled = None;
     }
 
     fn poll(&mut self, timeout: Duration) -> Result<Vec<RunnerEvent>, ApiError> {
         let now = self.clock.elapsed();
-        let is_due = self.asked.is_none_or(|asked| now.saturating_sub(asked) >= self.interval);
+        let is_due = self.polled.is_none_or(|polled| now.saturating_sub(polled) >= self.interval);
         if self.pending.is_empty() && (!is_due || self.live.is_empty()) {
             self.clock.sleep(timeout);
         } else if is_due && !self.live.is_empty() {
-            self.asked = Some(now);
+            self.polled = Some(now);
             match self.ask() {
                 Ok(()) => self.failures = 0,
                 Err(error) => {

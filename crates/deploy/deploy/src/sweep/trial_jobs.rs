@@ -60,8 +60,8 @@ impl SingleJobs {
 }
 
 /// The response; none if the requested resource does not exist.
-fn found(answer: Result<ApiReply, ApiError>) -> Result<Option<ApiReply>, ApiError> {
-    match answer {
+fn found(response: Result<ApiReply, ApiError>) -> Result<Option<ApiReply>, ApiError> {
+    match response {
         Ok(reply) => Ok(Some(reply)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
@@ -156,8 +156,8 @@ impl TrialJobs {
     }
 }
 
-fn unless_refused(answer: Result<ApiReply, ApiError>) -> Result<(), ApiError> {
-    match answer {
+fn unless_refused(response: Result<ApiReply, ApiError>) -> Result<(), ApiError> {
+    match response {
         Err(error) if error.reason != ApiErrorReason::Refused => Err(error),
         _ => Ok(()),
     }
