@@ -47,7 +47,7 @@ pub enum OperationError<E: Display> {
 pub struct Polling<'a, E> {
     /// Sends a GET request to a URL, with authorization and retries.
     pub get: &'a dyn Fn(&str) -> Result<OperationResponse, E>,
-    /// Whether an error says that what the URL names does not exist.
+    /// Whether an error means that the resource at the URL does not exist.
     pub is_gone: &'a dyn Fn(&E) -> bool,
     /// The delay between requests, unless the service requests another one.
     pub interval: Duration,
@@ -200,7 +200,7 @@ impl<E: Display> Polling<'_, E> {
         }
         match provisioning_state(response.body.as_ref()) {
             Some(state) if !is_terminal(state) => self.poll(Operation::of_resource(method, url), delay),
-            // What was deleted may have failed before.
+            // A deleted resource may have failed before.
             Some(state) if !is_success(state) && *method != Method::DELETE => {
                 Err(failure(state, response.body.as_ref()))
             }

@@ -23,7 +23,7 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 pub struct AmbiguousLayout {
     blobs: BTreeMap<String, Vec<u8>>,
     index: Vec<u8>,
-    /// The name to ask for.
+    /// The name to request.
     pub name: Option<String>,
     /// The intended image; `None` if the layout must be refused.
     pub meant: Option<Meant>,
@@ -324,7 +324,7 @@ fn selected(entries: &[LayoutEntry]) -> Option<(String, String)> {
     }
 }
 
-/// Which image an `index.json` stands for.
+/// The image that an `index.json` stands for.
 fn meant(entries: &[LayoutEntry], index: &[u8], name: Option<&str>) -> Option<Meant> {
     // An image that cannot be read does not make way for another one.
     if entries.iter().any(|entry| entry.is_startable && !entry.is_readable) {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A server that is silent for this long has lost the request.
+/// Time of silence after which a server has lost the request.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request with a body.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-/// A command line, and what docker makes of it. What is not set is docker's default.
+/// A command line, and its meaning in docker. Unset fields are docker's defaults.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of docker's")]

@@ -148,7 +148,7 @@ fn make_device(path: &Path, major: u32, minor: u32, mode: u32) -> rustix::io::Re
     rustix::fs::mknodat(rustix::fs::CWD, path, FileType::CharacterDevice, mode, device)
 }
 
-/// Whether device nodes can be made here; says why not.
+/// Whether device nodes can be created here; prints the reason if not.
 pub fn can_make_devices() -> bool {
     let directory = tempfile::tempdir().unwrap();
     let made = make_device(&directory.path().join("node"), 195, 0, 0o600);

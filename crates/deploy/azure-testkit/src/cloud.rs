@@ -124,7 +124,7 @@ impl Cloud {
         });
     }
 
-    /// Lets time pass. What happens on the way happens at its own second.
+    /// Lets time pass. Timers on the way fire at their own second.
     pub(crate) fn advance(&mut self, seconds: Seconds) {
         let end = self.now + seconds;
         self.settle();

@@ -110,7 +110,7 @@ fn served(page: &str) -> u64 {
     sum
 }
 
-/// The size and the newest change of a file or of the files in a directory. What cannot be read is left out.
+/// The size and the newest change of a file or of the files in a directory. Unreadable entries are left out.
 fn output(path: &Path) -> OutputState {
     let mut state = OutputState::default();
     let mut left = vec![path.to_owned()];

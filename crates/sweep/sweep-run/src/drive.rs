@@ -70,7 +70,7 @@ pub struct SweepDriver<'a, R: Runner> {
     directory: &'a SweepDir,
     observer: &'a dyn SweepObserver,
     interrupted: &'a AtomicBool,
-    asked: Instant,
+    checked: Instant,
 }
 
 impl<'a, R: Runner> SweepDriver<'a, R> {
@@ -82,7 +82,7 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
         interrupted: &'a AtomicBool,
     ) -> Self {
         log.sync_intents(R::OUTLIVES_MACHINE);
-        Self { log, runner, directory, observer, interrupted, asked: Instant::now() }
+        Self { log, runner, directory, observer, interrupted, checked: Instant::now() }
     }
 
     pub fn sweep(&self) -> &Sweep {
@@ -126,8 +126,8 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
                 self.recover()?;
                 return Ok(DriveEnd::Interrupted);
             }
-            if self.asked.elapsed() >= TICK {
-                self.asked = Instant::now();
+            if self.checked.elapsed() >= TICK {
+                self.checked = Instant::now();
                 self.answer_requests()?;
             }
             self.log.sync_older_than(SYNC_INTERVAL)?;

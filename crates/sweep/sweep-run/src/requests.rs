@@ -88,7 +88,7 @@ pub(crate) fn ask(directory: &SweepDir, request: SweepRequest) -> Result<bool, F
     Ok(true)
 }
 
-/// The requests that wait, oldest first. What cannot be read is removed.
+/// The requests that wait, oldest first. Unreadable ones are removed.
 pub(crate) fn waiting(directory: &SweepDir) -> Vec<(PathBuf, SweepRequest)> {
     let entries = fs::read_dir(directory.requests()).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());

@@ -63,7 +63,7 @@ impl ScratchDir {
 
 impl Drop for ScratchDir {
     fn drop(&mut self) {
-        // What cannot be removed now is removed as abandoned.
+        // A directory that cannot be removed now is removed later as abandoned.
         let _ = fs::remove_dir_all(&self.root);
     }
 }
@@ -105,7 +105,7 @@ mod tests {
         let parent = parent.path().join("scratch");
         let first = ScratchDir::new(&parent).unwrap();
         fs::write(first.path().join("file"), "x").unwrap();
-        // Those of killed processes, with files; and something that is not a scratch directory.
+        // Directories of killed processes, with files; and one that is not a scratch directory.
         for name in ["cudock-scratch-1-0", "cudock-scratch-1-1/below"] {
             fs::create_dir_all(parent.join(name)).unwrap();
         }

@@ -16,7 +16,7 @@ use crate::tie_to_parent;
 /// Maximum time to wait for the pipe of standard error, which a grandchild may keep open.
 const STDERR_GRACE: Duration = Duration::from_millis(500);
 
-/// Why there is no output.
+/// The reason why there is no output.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     #[error("it cannot be started: {0}")]
@@ -93,7 +93,7 @@ fn read_in_background(
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = pipe.map_or(Ok(0), |pipe| pipe.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes));
-        // Nobody listens any more if the program took too long.
+        // The receiver is gone if the program took too long.
         let _ = sender.send(read.map(|_| bytes));
     });
     receiver

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 /// How long killed processes may take to disappear. One that is stuck in the kernel cannot be killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A step of waiting for processes to disappear.
+/// Interval of checks whether processes have disappeared.
 const KILL_PAUSE: Duration = Duration::from_millis(2);
 
 /// Makes orphaned descendants children of this process.

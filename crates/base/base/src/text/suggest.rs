@@ -32,7 +32,7 @@ pub fn closest<'a>(query: &str, candidates: impl IntoIterator<Item = &'a str>) -
     nearest(query, candidates).into_iter().next()
 }
 
-/// The versions just below and just above an unknown one: similar digits say nothing about numbers.
+/// The versions just below and just above an unknown one: similar digits mean nothing for numbers.
 pub fn adjacent<T: Ord + ToString>(wanted: &T, known: impl IntoIterator<Item = T>) -> Vec<String> {
     let (mut below, mut above): (Option<T>, Option<T>) = (None, None);
     for version in known {

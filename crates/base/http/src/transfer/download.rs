@@ -152,7 +152,7 @@ impl Download<'_> {
                 }
             };
             if !partial.append(buffer.part(..count))? {
-                // What came before cannot be trusted either.
+                // The bytes before it cannot be trusted either.
                 partial.restart()?;
                 return Err(DownloadError::WrongSize(format!(
                     "the server sends more than the expected {size} bytes"

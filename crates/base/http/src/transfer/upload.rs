@@ -47,7 +47,7 @@ pub enum UploadError<E: std::error::Error + 'static> {
     Offset {
         /// How many bytes were sent.
         sent: u64,
-        /// How many of them the server says it has.
+        /// Number of them that the server has, as it reports.
         confirmed: u64,
     },
     /// The content cannot be read.

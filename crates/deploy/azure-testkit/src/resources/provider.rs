@@ -308,7 +308,7 @@ impl Cloud {
                     _ => answer,
                 }
             }
-            // What Compute says of a machine that was evicted.
+            // The status of an evicted machine in Compute.
             None if target.kind == "microsoft.compute/virtualmachines" && self.was_evicted(&target.key) => {
                 Answer::error(404, "NotFound", "The entity was not found in this Azure location.")
             }

@@ -35,7 +35,7 @@ const MOST_POLLS: usize = 400;
 /// A program that may be started once.
 #[derive(Debug, Clone)]
 pub(crate) struct TerminalRequest {
-    /// One word: neither service takes arguments.
+    /// The program, a single word: neither service takes arguments.
     program: String,
     columns: u16,
     rows: u16,
@@ -283,7 +283,7 @@ fn start(request: &TerminalRequest, container: &Path, path: &str) -> io::Result<
     rustix::fs::fcntl_setfl(&ours, status | OFlags::NONBLOCK)?;
     let ours = File::from(ours);
     resize(&ours, request.columns, request.rows);
-    // What started the tests may ignore signals, which a container does not.
+    // The parent of the tests may ignore signals, which a container does not.
     let child = Command::new("env")
         .args(["--default-signal", "setsid", "--ctty", "--wait", &request.program])
         .env_clear()

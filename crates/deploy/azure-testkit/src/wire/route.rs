@@ -182,7 +182,7 @@ impl Cloud {
         }
     }
 
-    /// The headers that say how many requests are left.
+    /// The headers with the number of requests that are left.
     fn with_limits(&self, method: &str, path: &str, answer: Answer) -> Answer {
         let answer = if answer.body.is_some() {
             answer.with("Content-Type", "application/json; charset=utf-8")

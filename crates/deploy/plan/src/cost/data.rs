@@ -7,7 +7,7 @@ use crate::context::Case;
 use crate::ratio::Ratio;
 use crate::workload::Work;
 
-/// The speed that the data allows: bytes per second that arrive, relative to those that the work is said to read.
+/// The speed that the data allows: bytes per second that arrive, relative to those that the work needs.
 pub(super) fn bound(case: &Case) -> Option<Ratio> {
     let demand = given(case)?;
     Some(Ratio::new(supply(case)?, demand))

@@ -123,7 +123,7 @@ fn work_through(layers: &[LayerWork], times: &StartTimes) -> (u128, u128) {
     let beside_pull = percent(100_u32.saturating_sub(times.pull_cpu_percent.unwrap_or(0)));
     let mut waiting = layers.iter().map(|layer| (layer.fetch * PARTS, layer)).enumerate();
     let mut fetching = Vec::new();
-    // What is there and not unpacked yet, by number.
+    // The layers that are fetched and not unpacked yet, by number.
     let mut fetched = BTreeMap::new();
     let mut unpacking: Vec<(u128, &LayerWork)> = Vec::new();
     let mut lowest = 0;

@@ -150,7 +150,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Whether it says something about a size on some services, not about all offers.
+    /// Whether it is about a size on some services, not about all offers.
     pub(crate) fn is_about(&self, services: &[AzureOffering], size: &str) -> bool {
         self.service.is_none_or(|service| services.contains(&service))
             && self.size.as_deref().is_none_or(|rejected| rejected == size)

@@ -39,7 +39,7 @@ pub(crate) struct Inspection {
 pub(crate) enum Processor {
     /// Images of it exist for several.
     Any,
-    /// One, as the tables name it.
+    /// One GPU, as the tables name it.
     One(String),
 }
 

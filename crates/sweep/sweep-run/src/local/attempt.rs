@@ -123,7 +123,8 @@ impl<'a> Attempt<'a> {
                 break;
             }
             if self.status.is_some() && !self.has_ended {
-                // What its program has left running is not waited for, except for the processes around a container.
+                // Processes that its program left running are not waited for, except for the
+                // processes around a container.
                 let grace = if self.start.container.is_some() { CONTAINER_GRACE } else { Duration::ZERO };
                 self.deadline = Some(Instant::now() + grace);
                 self.has_ended = true;
@@ -202,7 +203,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Asks the process and its group to end.
+    /// Sends SIGTERM to the process and its group.
     fn stop(&mut self) {
         if !self.is_stopping && self.status.is_none() {
             self.is_stopping = true;

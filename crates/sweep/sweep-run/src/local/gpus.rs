@@ -48,7 +48,7 @@ pub(crate) fn local_gpus() -> Vec<LocalGpu> {
     visible(gpus.collect(), std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref())
 }
 
-/// Those that `CUDA_VISIBLE_DEVICES` allows, in its order.
+/// The GPUs that `CUDA_VISIBLE_DEVICES` allows, in its order.
 fn visible(gpus: Vec<LocalGpu>, allowed: Option<&str>) -> Vec<LocalGpu> {
     let Some(allowed) = allowed else { return gpus };
     let names = allowed.split(',').map(str::trim).filter(|name| !name.is_empty());

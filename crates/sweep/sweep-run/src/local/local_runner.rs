@@ -23,7 +23,7 @@ use crate::command::{CommandInput, TRIAL_DIR, TrialCommand, trial_command};
 use crate::layout::SweepDir;
 use crate::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
 
-/// A step of waiting for workers to end.
+/// Interval of checks whether workers have ended.
 const END_PAUSE: Duration = Duration::from_millis(100);
 
 /// How this machine fails to run trials.

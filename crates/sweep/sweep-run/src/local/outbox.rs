@@ -53,7 +53,7 @@ impl Outbox {
     /// Writes events that have waited long enough.
     pub(crate) fn flush_due(&mut self) {
         if self.due().is_some_and(|left| left.is_zero()) {
-            // What a full disk does not take is kept for the next time.
+            // Bytes that a full disk does not take are kept for the next time.
             let _ = self.write();
             self.send();
         }
@@ -87,7 +87,7 @@ impl Outbox {
     }
 }
 
-/// Tells the sweep that this worker holds its lock.
+/// Reports to the sweep that this worker holds its lock.
 pub(crate) fn send_ready() -> io::Result<()> {
     let mut line = serde_json::to_vec(&WorkerEvent::Ready)?;
     line.push(b'\n');
@@ -95,7 +95,7 @@ pub(crate) fn send_ready() -> io::Result<()> {
     Ok(())
 }
 
-/// If the sweep is gone, the end of the input will say so.
+/// Writes lines to the sweep. Errors are ignored: if the sweep is gone, the input ends.
 fn send(lines: &[u8]) {
     let mut output = io::stdout().lock();
     let _ = output.write_all(lines).and_then(|()| output.flush());

@@ -32,7 +32,7 @@ pub(crate) type RequestReader = MessageReader<Stdin>;
 pub(crate) struct AttemptStart {
     pub(crate) trial: TrialId,
     pub(crate) attempt: u32,
-    /// When the journal says so.
+    /// The time recorded in the journal.
     #[serde(with = "cudock_sweep::encoding::timestamp")]
     pub(crate) starting: Timestamp,
     /// The directory of the trial.
@@ -46,7 +46,7 @@ pub(crate) struct AttemptStart {
     pub(crate) objectives: Vec<String>,
     pub(crate) metrics: MetricSource,
     pub(crate) gpus: Vec<String>,
-    /// Most bytes of GPU memory that its processes may use, where other trials use the same GPU.
+    /// Maximum bytes of GPU memory that its processes may use, if other trials use the same GPU.
     pub(crate) gpu_memory_limit: Option<u64>,
     /// Whether no other trial uses these GPUs, so that their memory must be free afterwards.
     pub(crate) has_own_gpus: bool,
@@ -101,7 +101,7 @@ pub(crate) struct MetricReport {
 pub(crate) struct AttemptResult {
     pub(crate) trial: TrialId,
     pub(crate) attempt: u32,
-    /// When the journal says that it began.
+    /// Its start according to the journal.
     #[serde(with = "cudock_sweep::encoding::timestamp")]
     pub(crate) starting: Timestamp,
     pub(crate) end: AttemptEnd,

@@ -40,7 +40,7 @@ pub struct SweepPlan {
     pub gpus_per_trial: u32,
     /// More than one only with `gpu_memory`.
     pub trials_per_gpu: u32,
-    /// Most GPU memory of one trial in bytes.
+    /// Maximum GPU memory of one trial in bytes.
     pub gpu_memory: Option<u64>,
     /// How often a trial that failed or was lost is started again.
     pub retries: u32,
@@ -51,7 +51,7 @@ pub struct SweepPlan {
 pub struct Objective {
     pub metric: String,
     pub goal: Goal,
-    /// A value that is good enough: the report says what was the cheapest way to it.
+    /// A value that is good enough: the report shows the cheapest way to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
 }

@@ -167,7 +167,7 @@ impl Sweep {
         })
     }
 
-    /// Most trials, with those that were added; none if only time or money ends the sweep.
+    /// Maximum number of trials, with those that were added; none if only time or money ends the sweep.
     pub fn trial_limit(&self) -> Option<u64> {
         let limit = self.plan.limits.trials.map(|trials| u64::from(trials) + u64::from(self.added));
         let combinations = self.sampler.combinations().map(|count| count as u64);

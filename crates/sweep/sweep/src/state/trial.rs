@@ -11,7 +11,7 @@ use crate::journal::{AttemptEnd, StopReason, TrialHandle, TrialId};
 use crate::policy::Score;
 use crate::space::Assignment;
 
-/// One assignment of parameters, and what became of it.
+/// One assignment of parameters, and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     pub id: TrialId,
@@ -140,7 +140,7 @@ impl Trial {
         })
     }
 
-    /// Which objective has no result.
+    /// Names the objective without a result.
     fn missing(&self, objectives: &[Objective]) -> String {
         let is_missing = |objective: &&Objective| self.value(objective, objectives.len() == 1).is_none();
         let Some(Objective { metric, .. }) = objectives.iter().find(is_missing) else {

@@ -171,7 +171,7 @@ impl Cloud {
             return error(400, "MissingRequiredQueryParameter", "api-version is missing");
         }
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        // What other accounts have does not exist here.
+        // Resources of other accounts do not exist here.
         match segments.as_slice() {
             ["pools", id, ..] if self.batch.pools.get(*id).is_none_or(|pool| pool.account != account) => {
                 return error(404, "PoolNotFound", "The specified pool does not exist.");

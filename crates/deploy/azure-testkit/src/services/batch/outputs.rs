@@ -42,7 +42,7 @@ impl Cloud {
                 None if pattern.starts_with("results/*") => {
                     (format!("{path}/{}", RESULT.0), RESULT.1.to_owned())
                 }
-                // What does not match anything uploads nothing.
+                // A pattern without a match uploads nothing.
                 _ => continue,
             };
             if is_due {

@@ -11,7 +11,7 @@ use crate::wire::answer::Answer;
 
 /// Time from the allocation of a node until it can work.
 const NODE_START_SECONDS: Seconds = 120;
-/// Until a pool gets a node back that was preempted.
+/// Time until a pool gets a preempted node back.
 const REFILL_SECONDS: Seconds = 60;
 
 impl Cloud {

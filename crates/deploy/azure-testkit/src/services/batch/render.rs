@@ -125,7 +125,7 @@ pub(super) fn list(items: impl Iterator<Item = Value>) -> Answer {
     Answer::list(without_metadata.collect())
 }
 
-/// Only the fields that `$select` names.
+/// The body with only the fields that `$select` names.
 pub(super) fn select(mut body: Value, query: &str) -> Value {
     let wanted = fields(query).into_iter().find(|(name, _)| name == "$select").map(|(_, value)| value);
     if let (Some(wanted), Some(fields)) = (wanted, body.as_object_mut()) {
