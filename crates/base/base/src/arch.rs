@@ -25,7 +25,7 @@ impl Arch {
     /// The architecture this program was built for.
     pub const CURRENT: Self = if cfg!(target_arch = "aarch64") { Self::Aarch64 } else { Self::X86_64 };
 
-    /// As `uname -m`, Python and wheels name it.
+    /// The name used by `uname -m`, Python and wheels.
     pub const fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -33,7 +33,7 @@ impl Arch {
         }
     }
 
-    /// As OCI images and Debian packages name it.
+    /// The name used by OCI images and Debian packages.
     pub const fn oci_name(self) -> &'static str {
         match self {
             Self::X86_64 => "amd64",

@@ -1,12 +1,13 @@
-//! Broken invariants: what cannot be, and would be a mistake of ours.
+//! Broken invariants: states that are impossible unless cudock has a bug.
 //!
-//! Code must not panic because of input, and must not go on silently with a wrong value either. What cannot be fails tests and
-//! debug builds; a release build writes one line to standard error and goes on with the value that does least harm.
+//! Code must not panic because of input, and must not silently continue with a wrong value either.
+//! A broken invariant fails tests and debug builds; a release build writes one line to standard
+//! error and continues with the value that does the least harm.
 
 use std::fmt::Arguments;
 use std::ops::{Range, RangeFrom, RangeTo};
 
-/// Reports that something is as it cannot be. See [`crate::never`].
+/// Reports a broken invariant. See [`crate::never`].
 ///
 /// # Panics
 ///
@@ -28,12 +29,12 @@ pub fn report(what: Arguments<'_>) {
     use std::panic::Location;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// More reports than this say nothing new.
+    /// Maximum number of reports.
     const MAX_REPORTS: u32 = 20;
     static REPORTS: AtomicU32 = AtomicU32::new(0);
     if REPORTS.fetch_add(1, Ordering::Relaxed) < MAX_REPORTS {
         let place = Location::caller();
-        // Nobody can be told if standard error is closed.
+        // If standard error is closed, there is nowhere to report it.
         let _ = writeln!(
             std::io::stderr(),
             "bug in cudock: {what} ({}:{}); please report it",

@@ -44,7 +44,7 @@ pub trait Report: Error {
     /// The kind of error, which determines the exit code.
     fn kind(&self) -> ErrorKind;
 
-    /// What to do next, each as one sentence without a period.
+    /// Suggested next steps, each as one sentence without a period.
     fn hints(&self) -> Vec<String> {
         Vec::new()
     }

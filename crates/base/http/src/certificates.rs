@@ -23,7 +23,7 @@ const SYSTEM_BUNDLES: [&str; 4] = [
 pub struct CertificateError {
     /// The bundle.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub reason: String,
 }
 

@@ -46,9 +46,9 @@ impl Default for ClientOptions {
 /// Sends requests. It may be shared by threads, and keeps connections open for the next request.
 pub struct Client {
     network: Agent,
-    /// For this machine, which needs no proxy.
+    /// Agent for this machine, which needs no proxy.
     loopback: Agent,
-    /// For trusted hosts, whose certificates are not verified.
+    /// Agent for trusted hosts, whose certificates are not verified.
     unverified: Agent,
     trusted_hosts: Vec<String>,
 }
@@ -246,7 +246,8 @@ fn without_secrets(url: &Uri) -> String {
     format!("{}://{host}{port}{}{query}", url.scheme_str().unwrap_or_default(), url.path())
 }
 
-/// What all agents have in common. Redirects are followed here and not by the library, whose rules are others.
+/// Configuration common to all agents. Redirects are followed here, because the library applies
+/// other rules.
 fn base_config(timeout: Duration) -> ConfigBuilder<AgentScope> {
     Agent::config_builder()
         .http_status_as_error(false)

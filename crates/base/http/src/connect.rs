@@ -76,8 +76,9 @@ impl<In: Transport> Connector<In> for Handover {
     }
 }
 
-/// Resolves every host to the loopback addresses, IPv4 first: most servers listen there. The library's resolver would
-/// ask the system's, whose answer for `localhost` differs between machines.
+/// Resolves every host to the loopback addresses, IPv4 first: most servers listen there. The
+/// library's resolver would use the system's, whose result for `localhost` differs between
+/// machines.
 #[derive(Debug)]
 struct LoopbackResolver;
 

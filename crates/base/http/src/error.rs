@@ -11,11 +11,11 @@ use crate::retry::{Retry, Retryable};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct HttpError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: HttpErrorKind,
-    /// What happened.
+    /// Description of the failure.
     pub reason: String,
-    /// How long the server asks to wait.
+    /// The delay that the server requests.
     pub retry_after: Option<Duration>,
 }
 
@@ -27,7 +27,7 @@ pub enum HttpErrorKind {
     /// The network failed in a way that another attempt does not change, such as an unknown host.
     Permanent,
     Certificate,
-    /// The URL is plain http, which anybody on the way can alter.
+    /// The URL is plain http, which can be altered in transit.
     PlainHttp,
     /// The response breaks the protocol, or leads where the client does not go.
     Refused,

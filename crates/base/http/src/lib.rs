@@ -1,10 +1,11 @@
 //! An HTTP client for registries, package indexes, price lists and cloud APIs.
 //!
-//! It blocks, since its callers move files and wait for answers anyway. [`Client`] decides which hosts may be contacted
-//! and where a redirect may lead; [`RetryPolicy`] repeats what failed; [`Download`] fills a file of a [`BlobStore`] over
-//! connections that break, and [`Upload`] sends one in chunks; [`Polling`] waits for a long-running operation;
-//! [`WebSocket`] is a web socket over the same connections. Errors describe the exchange only. What was requested, and what
-//! to do about it, is for the caller to add.
+//! It blocks, since its callers move files and wait for responses anyway. [`Client`] decides which
+//! hosts may be contacted and where a redirect may lead; [`RetryPolicy`] repeats failed requests;
+//! [`Download`] fills a file of a [`BlobStore`] over unreliable connections, and [`Upload`] sends
+//! one in chunks; [`Polling`] waits for a long-running operation; [`WebSocket`] is a web socket
+//! over the same connections. Errors describe the exchange only. The caller adds the purpose of the
+//! request and a hint.
 //!
 //! ```no_run
 //! use cudock_http::{Client, ClientOptions, HttpError, NoProgress, Request, RetryPolicy};

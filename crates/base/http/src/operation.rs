@@ -1,5 +1,5 @@
-//! Long-running operations, as Azure Resource Manager and others have them: a request is accepted, and another URL tells
-//! when it is done.
+//! Long-running operations, as in Azure Resource Manager and others: a request is accepted, and
+//! another URL reports when it is done.
 //!
 //! Only the protocol is here. How a URL is requested (authorization, retries, limits) is the caller's own, so that a poll
 //! is treated like any other request.
@@ -38,7 +38,7 @@ pub enum OperationError<E: Display> {
     /// It is still running.
     #[error("the operation did not end within {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// The caller does not wait any longer. The operation goes on.
+    /// The caller stopped waiting. The operation continues.
     #[error("canceled")]
     Canceled,
 }
@@ -47,9 +47,9 @@ pub enum OperationError<E: Display> {
 pub struct Polling<'a, E> {
     /// Sends a GET request to a URL, with authorization and retries.
     pub get: &'a dyn Fn(&str) -> Result<OperationResponse, E>,
-    /// Whether an error says that what the URL names does not exist.
+    /// Whether an error means that the resource at the URL does not exist.
     pub is_gone: &'a dyn Fn(&E) -> bool,
-    /// The delay between requests, unless the service asks for another one.
+    /// The delay between requests, unless the service requests another one.
     pub interval: Duration,
     /// How long to wait in all.
     pub timeout: Duration,
@@ -58,7 +58,7 @@ pub struct Polling<'a, E> {
     pub on_poll: &'a dyn Fn(&Operation),
 }
 
-/// What a response says about an operation.
+/// The parts of a response that describe an operation.
 #[derive(Clone, PartialEq)]
 pub struct OperationResponse {
     pub status: u16,
@@ -84,18 +84,18 @@ impl OperationResponse {
     }
 }
 
-/// A running operation. It can be stored and waited for by another process. Its URL is signed: whoever has it can
-/// follow the operation, so it does not print.
+/// A running operation. Another process can store it and wait for it. Its URL is signed, and gives
+/// access to the operation, so it is not printed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// That of the request that began it.
+    /// The method of the request that began it.
     method: String,
     /// The URL of that request.
     resource: String,
     monitor: Monitor,
 }
 
-/// Which URL tells how far the operation is, and in what form.
+/// The URL that reports the operation's progress, and its format.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Monitor {
@@ -114,12 +114,12 @@ impl fmt::Debug for Operation {
 }
 
 impl Operation {
-    /// What is observed by its resource alone, because no other URL is known.
+    /// An operation that is observed only through its resource, because no other URL is known.
     pub fn of_resource(method: &Method, url: impl Into<String>) -> Self {
         Self { method: method.to_string(), resource: url.into(), monitor: Monitor::Resource }
     }
 
-    /// The operation that the response to this request began, if another URL tells about it.
+    /// The operation that the response to this request began, if another URL reports on it.
     fn begun(method: &Method, url: &str, response: &OperationResponse) -> Option<Self> {
         let location = response.location.clone();
         let monitor = match response.operation.clone() {
@@ -157,7 +157,7 @@ impl Operation {
         self.method == Method::DELETE.as_str()
     }
 
-    /// Every answer may name another URL with a newer signature.
+    /// Updates the URL: every response may name another one with a newer signature.
     fn update(&mut self, response: OperationResponse) {
         match &mut self.monitor {
             Monitor::Status { url, location } => {
@@ -176,7 +176,7 @@ impl Operation {
     }
 }
 
-/// What a response to a poll means.
+/// The meaning of a response to a poll.
 enum PollOutcome {
     Running,
     /// The operation succeeded; its result is at another URL, if anywhere.
@@ -200,7 +200,7 @@ impl<E: Display> Polling<'_, E> {
         }
         match provisioning_state(response.body.as_ref()) {
             Some(state) if !is_terminal(state) => self.poll(Operation::of_resource(method, url), delay),
-            // What was deleted may have failed before.
+            // A deleted resource may have failed before.
             Some(state) if !is_success(state) && *method != Method::DELETE => {
                 Err(failure(state, response.body.as_ref()))
             }
@@ -208,7 +208,8 @@ impl<E: Display> Polling<'_, E> {
         }
     }
 
-    /// Waits for an operation that began earlier. If the service has forgotten it, its resource is asked.
+    /// Waits for an operation that began earlier. If the service has forgotten it, its resource is
+    /// read.
     ///
     /// A deletion that is observed by its resource is done when this does not exist. If it exists and is not being deleted,
     /// it is returned.
@@ -236,7 +237,7 @@ impl<E: Display> Polling<'_, E> {
                     if operation.monitor == Monitor::Resource && operation.is_deletion() {
                         return Ok(None);
                     }
-                    // Only what a resource tells can be asked of it.
+                    // A resource alone does not show whether a POST has succeeded.
                     let is_lost = operation.monitor == Monitor::Resource || operation.method == "POST";
                     if is_lost {
                         return Err(OperationError::Request(error));
@@ -276,7 +277,8 @@ impl<E: Display> Polling<'_, E> {
         let parse = |url: &str| url::parse(url).map_err(OperationError::<E>::Protocol);
         let (first, target): (Uri, Uri) = (parse(&operation.resource)?, parse(url)?);
         if !is_same_origin(&first, &target) {
-            // The authorization is for the first host only, and without it no other one would answer.
+            // The authorization is for the first host only, and other hosts would refuse a request
+            // without one.
             let error = HttpError::refused("refused to follow the operation to another host");
             return Err(OperationError::Protocol(error));
         }

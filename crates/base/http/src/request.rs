@@ -1,4 +1,4 @@
-//! What to send.
+//! An HTTP request to send.
 
 use std::time::Duration;
 
@@ -87,7 +87,8 @@ impl Request {
         self.body("application/x-www-form-urlencoded", fields.join("&"))
     }
 
-    /// Gives up after this time, however slowly the server goes on. Without one, only silence is limited.
+    /// Gives up after this time, even while the server is still sending. Without a deadline, only
+    /// silence is limited.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);

@@ -1,4 +1,4 @@
-//! What came back.
+//! HTTP responses.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::authorization::redact;
 use crate::error::{HttpError, HttpErrorKind};
 use crate::url;
 
-/// No more of an error's body is read.
+/// Maximum number of bytes read from an error's body.
 const MAX_ERROR_BODY: u64 = 64 << 10;
-/// No server is taken at its word for longer.
+/// Maximum delay accepted from a server.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
-/// No more of a server's message is shown, in characters.
+/// Maximum length of a server's message in an error, in characters.
 const MAX_MESSAGE: usize = 200;
 
 /// A response whose body has not been read.
@@ -29,7 +29,7 @@ pub struct Response {
     pub(crate) authorization: Option<Secret>,
 }
 
-/// What error bodies look like: Azure's `error`, the registries' `errors`, docker's `message`.
+/// Formats of error bodies: Azure's `error`, the registries' `errors`, docker's `message`.
 #[derive(Default, Deserialize)]
 struct ErrorBody {
     error: Option<ErrorDetail>,
@@ -69,8 +69,9 @@ impl Response {
         self.inner.headers().get_all(name).into_iter().filter_map(|value| value.to_str().ok())
     }
 
-    /// Whether the origin first contacted sent it, and not one that it redirected to. A challenge from elsewhere must not
-    /// be answered: it would take the credentials to whatever server it names.
+    /// Whether it was sent by the origin first contacted, and not by one that it redirected to. A
+    /// challenge from elsewhere must not be followed: it would send the credentials to whatever
+    /// server it names.
     pub fn is_from_origin(&self) -> bool {
         self.is_from_origin
     }
@@ -96,7 +97,8 @@ impl Response {
         self.inner.body().content_length()
     }
 
-    /// How long the server asks to wait. Dates are ignored: clocks differ, and the usual delay serves.
+    /// The delay that the server requests. Dates are ignored: clocks differ, and the usual delay
+    /// suffices.
     pub fn retry_after(&self) -> Option<Duration> {
         let requested = self.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)?;
         Some(requested.min(MAX_RETRY_AFTER))

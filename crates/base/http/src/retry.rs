@@ -15,7 +15,7 @@ pub struct RetryPolicy {
     pub max_retries: u32,
     /// The delay before the first of them; it doubles from one to the next.
     pub initial_delay: Duration,
-    /// No delay is longer, not even one that a server asks for.
+    /// Maximum delay, including those that a server requests.
     pub max_delay: Duration,
 }
 
@@ -30,7 +30,7 @@ impl Default for RetryPolicy {
 pub enum Retry {
     /// Another attempt would fail the same way.
     Never,
-    /// After the policy's delay, or after the one that the server asks for.
+    /// Retry after the policy's delay, or after the one that the server requests.
     After(Option<Duration>),
 }
 
@@ -41,8 +41,8 @@ pub trait Retryable: Display {
 }
 
 impl RetryPolicy {
-    /// The delay before retry `attempt`, counted from 0: what the server asks for, else twice as long each time, less up
-    /// to half of it at random, so that many clients do not come back at once.
+    /// The delay before retry `attempt`, counted from 0: the server's, or else one that doubles
+    /// each time, less up to half of it at random, so that many clients do not return at once.
     pub fn delay(&self, attempt: u32, requested: Option<Duration>) -> Duration {
         if let Some(requested) = requested {
             return requested.min(self.max_delay);
@@ -90,14 +90,15 @@ impl RetryPolicy {
         }
     }
 
-    /// For a mirror: at most one retry, since the next source is as good as another attempt.
+    /// The policy for a mirror: at most one retry, since the next source is as good as another
+    /// attempt.
     #[must_use]
     pub fn for_mirror(self) -> Self {
         Self { max_retries: self.max_retries.min(1), ..self }
     }
 }
 
-/// How long a canceled wait goes on at most.
+/// Maximum time until a canceled wait returns.
 const SLICE: Duration = Duration::from_millis(20);
 
 /// Waits for a time; false if it was canceled before or meanwhile.

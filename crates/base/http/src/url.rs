@@ -6,7 +6,7 @@ use ureq::http::Uri;
 
 use crate::error::{HttpError, HttpErrorKind};
 
-/// Whether a host, with or without a port, is this machine by its very name. No resolver is asked.
+/// Whether a host, with or without a port, is this machine by its very name. Nothing is resolved.
 pub fn is_loopback(host_and_port: &str) -> bool {
     let host = match host_and_port.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -63,7 +63,8 @@ pub(crate) fn parse(url: &str) -> Result<Uri, HttpError> {
     url.parse().map_err(|_| HttpError::refused("invalid URL"))
 }
 
-/// What a reference on a page or in a `Location` header leads to, without its fragment (RFC 3986, section 5.2).
+/// Resolves a reference on a page or in a `Location` header, and drops its fragment (RFC 3986,
+/// section 5.2).
 pub fn join(base: &Uri, reference: &str) -> String {
     let reference = reference.split('#').next().unwrap_or_default().trim();
     let scheme = base.scheme_str().unwrap_or("https");

@@ -20,7 +20,7 @@ use crate::connect;
 use crate::error::{HttpError, HttpErrorKind};
 use crate::url::{self, is_loopback};
 
-/// No longer message is accepted.
+/// Maximum size of a message.
 const MAX_MESSAGE: usize = 16 << 20;
 
 /// How long a handshake or a write may take.
@@ -37,7 +37,7 @@ impl fmt::Debug for WebSocket {
     }
 }
 
-/// What came over a web socket.
+/// An event of a web socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SocketEvent {
     /// A text or binary message.
@@ -87,7 +87,7 @@ impl WebSocket {
             return match self.inner.read() {
                 Ok(Message::Text(text)) => Ok(SocketEvent::Message(text.as_bytes().to_vec())),
                 Ok(Message::Binary(bytes)) => Ok(SocketEvent::Message(bytes.to_vec())),
-                // The library answers pings, and the server's goodbye.
+                // The library responds to pings and to the server's close frame.
                 Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => continue,
                 Ok(Message::Close(_)) | Err(SocketError::ConnectionClosed | SocketError::AlreadyClosed) => {
                     Ok(SocketEvent::Closed)
@@ -112,7 +112,7 @@ impl WebSocket {
     }
 }
 
-/// The limit of writes, and of reads where there is none.
+/// The time limit for writes, and for reads without one of their own.
 fn patience(per_read: Option<Duration>) -> NextTimeout {
     NextTimeout {
         after: PATIENCE.into(),

@@ -1,6 +1,7 @@
 //! Random layouts and archives that careless readers understand differently, and which image each of them stands for.
 //!
-//! The answer is worked out from how the layout was made, by the rule in docs/trust.md, and shares no code with the program.
+//! The expected image is worked out from how the layout was made, by the rule in docs/trust.md, and
+//! shares no code with the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,9 +23,9 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 pub struct AmbiguousLayout {
     blobs: BTreeMap<String, Vec<u8>>,
     index: Vec<u8>,
-    /// The name to ask for.
+    /// The name to request.
     pub name: Option<String>,
-    /// What is meant; `None` if it must be refused.
+    /// The intended image; `None` if the layout must be refused.
     pub meant: Option<Meant>,
     /// Whether every document below the image can be read, so that it can be copied.
     pub is_whole: bool,
@@ -39,7 +40,7 @@ pub struct Meant {
     pub manifest: Option<(String, String)>,
 }
 
-/// What an entry of an index is.
+/// An entry of an index, with its properties.
 #[derive(Debug, Clone)]
 #[allow(clippy::struct_excessive_bools, reason = "they occur in any combination")]
 struct LayoutEntry {
@@ -323,7 +324,7 @@ fn selected(entries: &[LayoutEntry]) -> Option<(String, String)> {
     }
 }
 
-/// Which image an `index.json` stands for.
+/// The image that an `index.json` stands for.
 fn meant(entries: &[LayoutEntry], index: &[u8], name: Option<&str>) -> Option<Meant> {
     // An image that cannot be read does not make way for another one.
     if entries.iter().any(|entry| entry.is_startable && !entry.is_readable) {

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client that sends what it is told and nothing else, for tests of servers.
+//! An HTTP/1.1 client that sends exactly the given bytes, for tests of servers.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A server that is silent for this long has lost the request.
+/// Time of silence after which a server has lost the request.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request with a body.
@@ -48,7 +48,7 @@ pub fn certificate(directory: &Path, name: &str) -> (PathBuf, PathBuf) {
     (certificate, key)
 }
 
-/// A connection that sends what it is told and nothing else.
+/// A connection that sends exactly the given bytes.
 #[derive(Debug)]
 pub struct TestClient {
     pub stream: TcpStream,
@@ -112,7 +112,7 @@ impl TestClient {
         }
     }
 
-    /// The next bytes, exactly so many.
+    /// Exactly the next N bytes.
     #[track_caller]
     pub fn take(&mut self, length: usize) -> Vec<u8> {
         while self.unread.len() < length {

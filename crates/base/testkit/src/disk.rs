@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nix::mount::{MsFlags, mount, umount};
 
-/// Runs a test on a disk of its own with so many KiB.
+/// Runs a test on a disk of its own with this number of KiB.
 #[track_caller]
 pub fn on_small_disk(kibibytes: u64, test: impl FnOnce(&Path)) {
     let directory = tempfile::tempdir().unwrap();

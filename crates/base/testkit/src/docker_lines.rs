@@ -7,12 +7,12 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-/// A command line, and what docker makes of it. What is not set is docker's default.
+/// A command line, and its meaning in docker. Unset fields are docker's defaults.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of docker's")]
 pub struct DockerLine {
-    /// Where it is documented.
+    /// The documentation of the command line.
     pub source: String,
     pub line: String,
     pub image: String,
@@ -50,7 +50,7 @@ pub struct DockerLine {
     pub groups: Vec<String>,
     pub restart: Option<String>,
     pub pull: Option<String>,
-    /// What cudock refuses in it, and a word of what to use instead.
+    /// The part that cudock refuses, and a word of the suggested alternative.
     pub refused: Option<String>,
     pub instead: Option<String>,
     placeholders: BTreeMap<String, String>,

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 
 /// The version of the driver in all trees.
 pub const VERSION: &str = "580.159.04";
-/// Where Debian keeps libraries.
+/// Debian's library directory.
 pub const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu";
 
 /// The beginning of a 64-bit library.
@@ -38,7 +38,7 @@ const SONAMES: [(&str, &str); 16] = [
     ("libvdpau_nvidia", "1"),
 ];
 
-/// What a [`DriverTree`] stands for.
+/// Marks a [`DriverTree`].
 #[derive(Debug)]
 pub enum Driver {}
 
@@ -148,7 +148,7 @@ fn make_device(path: &Path, major: u32, minor: u32, mode: u32) -> rustix::io::Re
     rustix::fs::mknodat(rustix::fs::CWD, path, FileType::CharacterDevice, mode, device)
 }
 
-/// Whether device nodes can be made here; says why not.
+/// Whether device nodes can be created here; prints the reason if not.
 pub fn can_make_devices() -> bool {
     let directory = tempfile::tempdir().unwrap();
     let made = make_device(&directory.path().join("node"), 195, 0, 0o600);

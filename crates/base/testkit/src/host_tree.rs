@@ -2,7 +2,7 @@
 
 use crate::tree::Tree;
 
-/// What a [`HostTree`] stands for.
+/// Marks a [`HostTree`].
 #[derive(Debug)]
 pub enum Host {}
 

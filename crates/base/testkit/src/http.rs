@@ -37,7 +37,7 @@ impl Request {
     }
 }
 
-/// What a server does with a connection after a reply.
+/// How a server treats a connection after a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Then {
     /// Announces that it closes the connection, and does.

@@ -1,8 +1,8 @@
 //! Helpers that tests of several crates share; never part of the program.
 //!
-//! A test that needs something a machine may lack asks for it by name. Where it is missing, the test is skipped with a reason,
-//! or fails if `CUDOCK_TEST_REQUIRE` lists that name (`CUDOCK_TEST_REQUIRE=root,podman,onnxruntime`), as CI does for
-//! everything it installs.
+//! A test that needs something a machine may lack requires it by name. If it is missing, the test
+//! is skipped with a reason, or fails if `CUDOCK_TEST_REQUIRE` lists that name
+//! (`CUDOCK_TEST_REQUIRE=root,podman,onnxruntime`), as CI does for everything it installs.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -73,7 +73,8 @@ pub fn require_onnxruntime() -> Option<PathBuf> {
     library
 }
 
-/// Azure's specifications, samples and recorded answers beside the repository; they are not part of it.
+/// Azure's specifications, samples and recorded responses next to the repository; they are not part
+/// of it.
 #[track_caller]
 pub fn require_azure_specs() -> Option<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/facts/azure/specs");

@@ -1,4 +1,4 @@
-//! What a collector of OpenTelemetry receives.
+//! The requests that a collector of OpenTelemetry receives.
 
 use prost::Message;
 

@@ -86,7 +86,7 @@ impl LockedProject {
         self.directory.path().join("cache")
     }
 
-    /// A path beside the project and the cache.
+    /// A path next to the project and the cache.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

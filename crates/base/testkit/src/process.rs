@@ -66,7 +66,7 @@ pub fn kill_at_random(
     signal_at_random(rounds, whole, &[Signal::KILL], start, |round, _| check(round));
 }
 
-/// The same with one of these signals in each round, which `check` is told.
+/// The same with one of these signals in each round, which is passed to `check`.
 ///
 /// # Panics
 ///
@@ -121,7 +121,7 @@ impl Drop for ChildGuard {
     }
 }
 
-/// Whether a process exists and has not ended. One that has, but that nobody has waited for, still has an entry.
+/// Whether a process exists and has not ended. A zombie still has an entry.
 pub fn is_running(pid: impl Into<u64>) -> bool {
     let pid = pid.into();
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

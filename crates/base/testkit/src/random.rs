@@ -60,7 +60,7 @@ impl Random {
         f64::from(u16::try_from(self.next() >> 48).unwrap()) / f64::from(u16::MAX)
     }
 
-    /// One of these.
+    /// A random element of a slice.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }

@@ -23,7 +23,7 @@ struct Yaml {
     position: Position,
 }
 
-/// What precedes the next value in its line.
+/// The text before the next value in its line.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Position {
     #[default]

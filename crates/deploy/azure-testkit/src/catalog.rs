@@ -1,4 +1,4 @@
-//! What a subscription may use: providers, regions, sizes, quota, permissions.
+//! The entitlements of a subscription: providers, regions, sizes, quota, permissions.
 
 use serde_json::{Value, json};
 

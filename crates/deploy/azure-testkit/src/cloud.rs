@@ -25,7 +25,7 @@ type Timer = Box<dyn FnOnce(&mut Cloud) + Send>;
 /// A time during which something is billed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Charge {
-    /// What is billed, by its key.
+    /// The key of the billed resource.
     pub(crate) key: String,
     pub(crate) from: Seconds,
     pub(crate) until: Option<Seconds>,
@@ -37,20 +37,20 @@ pub(crate) struct Cloud {
     pub(crate) base: String,
     pub(crate) now: Seconds,
     serial: u64,
-    /// By time, and in the order in which they were set.
+    /// Timers by time, and in the order in which they were set.
     timers: BTreeMap<(Seconds, u64), Timer>,
-    /// By id in lower case.
+    /// Resources by id in lower case.
     pub(crate) resources: BTreeMap<String, Resource>,
-    /// What Resource Graph still lists, and until when.
+    /// Deleted resources that Resource Graph still lists, and until when.
     pub(crate) ghosts: Vec<(Resource, Seconds)>,
-    /// By path in lower case.
+    /// Operations by path in lower case.
     pub(crate) operations: BTreeMap<String, Operation>,
     pub(crate) log: Vec<LogEntry>,
     pub(crate) charges: Vec<Charge>,
     pub(crate) tokens: BTreeMap<String, Token>,
     pub(crate) client_secret: String,
     pub(crate) batch: BatchData,
-    /// Of clusters of Machine Learning.
+    /// The nodes of clusters of Machine Learning.
     pub(crate) cluster_nodes: Vec<ClusterNode>,
     pub(crate) runs: TemplateRuns,
     pub(crate) random: Random,
@@ -124,7 +124,7 @@ impl Cloud {
         });
     }
 
-    /// Lets time pass. What happens on the way happens at its own second.
+    /// Lets time pass. Timers on the way fire at their own second.
     pub(crate) fn advance(&mut self, seconds: Seconds) {
         let end = self.now + seconds;
         self.settle();
@@ -177,8 +177,8 @@ impl Cloud {
         self.resources.get(key).filter(|resource| resource.visible_from <= self.now)
     }
 
-    /// Creates a resource with this body, or changes one, and returns whether it is new. What the service adds to every
-    /// body is added; what it added before stays.
+    /// Creates a resource with this body, or changes one, and returns whether it is new. Adds the
+    /// fields that the service adds to every body; those that it added before stay.
     pub(crate) fn store(&mut self, target: &Target, body: &Value) -> bool {
         let old = self.resources.get(&target.key).cloned();
         let mut stored = match &old {

@@ -5,8 +5,8 @@
 //! role that takes effect, a Logic App that fires) is a timer of that clock. A [`Schedule`] makes requests fail, and kills the client,
 //! at chosen requests.
 //!
-//! What is not implemented is refused loudly: an unknown resource type, template function, query or workflow action is an
-//! error, never a success.
+//! Unimplemented requests fail loudly: an unknown resource type, template function, query or
+//! workflow action is an error, never a success.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

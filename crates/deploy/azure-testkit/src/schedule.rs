@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 
-/// What happens to one request.
+/// A fault of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// 500, before or after the request is carried out.

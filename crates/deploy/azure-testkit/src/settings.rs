@@ -9,7 +9,7 @@ pub struct CloudSettings {
     pub seed: u64,
     /// How much time passes from one request to the next.
     pub seconds_per_request: u64,
-    /// For up to this long after a PUT, GET of the resource may still be 404.
+    /// Up to this long after a PUT, GET of the resource may still be 404.
     pub consistency_lag: u64,
     /// How far Resource Graph is behind.
     pub graph_lag: u64,
@@ -25,7 +25,7 @@ pub struct CloudSettings {
     pub job_exit_code: i32,
     /// Spot capacity is taken away after it has run for this long.
     pub evict_after: Option<u64>,
-    /// Where the workspace, the account and the environment are that exist before a test.
+    /// The region of the workspace, the account and the environment that exist before a test.
     pub shared_region: &'static str,
     /// Whether the signed-in user may assign roles: Owner, or only Contributor.
     pub may_assign_roles: bool,
@@ -37,7 +37,7 @@ pub struct CloudSettings {
     pub failing: BTreeMap<String, (String, String)>,
     /// How often the deletion of a group fails at its end before it succeeds.
     pub failing_group_deletions: u32,
-    /// Whether every object in every answer has fields of a newer version.
+    /// Whether every object in every response has fields of a newer version.
     pub has_newer_fields: bool,
 }
 

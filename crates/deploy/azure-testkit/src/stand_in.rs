@@ -37,7 +37,7 @@ pub struct StandIn {
     _directory: TempDir,
 }
 
-/// What a client did.
+/// The result of a client.
 #[derive(Debug)]
 pub struct ClientRun {
     pub output: Output,
@@ -163,7 +163,8 @@ impl StandIn {
         Timestamp::from_millis(self.cloud().now * 1000)
     }
 
-    /// What was created and still exists, by id: resources, groups, and pools and jobs of Batch. Without [`Self::records`].
+    /// Everything that was created and still exists, by id: resources, groups, and pools and jobs
+    /// of Batch. Without [`Self::records`].
     pub fn leftovers(&self) -> Vec<String> {
         let cloud = self.cloud();
         let kept =
@@ -172,19 +173,20 @@ impl StandIn {
         resources.chain(cloud.batch.unfinished()).collect()
     }
 
-    /// What is left of deployments in the subscription's history: records, and roles of principals that are gone.
+    /// Leftovers of deployments in the subscription's history: records, and roles of principals
+    /// that are gone.
     pub fn records(&self) -> Vec<String> {
         let cloud = self.cloud();
         let listed = cloud.resources.values().filter(|resource| cloud.is_record(resource));
         listed.map(|resource| resource.target.id.clone()).collect()
     }
 
-    /// For how many seconds anything was billed so far: one for each second of each machine.
+    /// Number of seconds for which anything was billed so far: one for each second of each machine.
     pub fn billed_seconds(&self) -> u64 {
         self.cloud().billed_seconds("")
     }
 
-    /// What is billed at the moment, by id in lower case.
+    /// The resources that are billed at the moment, by id in lower case.
     pub fn billed(&self) -> Vec<String> {
         let cloud = self.cloud();
         let open = cloud.charges.iter().filter(|charge| charge.until.is_none());

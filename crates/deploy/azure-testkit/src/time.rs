@@ -5,22 +5,22 @@ use cudock_base::Timestamp;
 /// Seconds since 1970 on the clock of the cloud.
 pub(crate) type Seconds = u64;
 
-/// As Resource Manager, Batch and Logic Apps write it.
+/// The format of Resource Manager, Batch and Logic Apps.
 pub(crate) fn utc(time: Seconds) -> String {
     Timestamp::from_millis(time * 1000).to_string().replace(".000Z", ".0000000Z")
 }
 
-/// As Compute and the executions of Container Apps write it.
+/// The format of Compute and of the executions of Container Apps.
 pub(crate) fn with_offset(time: Seconds) -> String {
     utc(time).replace(".0000000Z", "+00:00")
 }
 
-/// As Container Apps writes `systemData`: UTC, but without a zone.
+/// The format of `systemData` in Container Apps: UTC, but without a zone.
 pub(crate) fn without_zone(time: Seconds) -> String {
     utc(time).replace('Z', "")
 }
 
-/// As the `Date` header has it: `Tue, 17 Nov 2026 02:00:00 GMT`.
+/// The format of the `Date` header: `Tue, 17 Nov 2026 02:00:00 GMT`.
 pub(crate) fn http_date(time: Seconds) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =

@@ -1,4 +1,5 @@
-//! How long preflight takes, with a server that takes 200 ms for each call and with one that answers at once.
+//! How long preflight takes, with a server that takes 200 ms for each call and with one that
+//! responds at once.
 #![allow(clippy::unwrap_used, reason = "a measurement that fails panics")]
 
 use cudock_facts::services::AzureService;
@@ -16,8 +17,8 @@ const CALL: Duration = Duration::from_millis(200);
 const PROMISED: Duration = Duration::from_secs(3);
 /// Without waits for the network.
 const PROMISED_ALONE: Duration = Duration::from_millis(100);
-/// Bytes of an answer, at most.
-const MAX_ANSWER: u64 = 1 << 20;
+/// Maximum size of a response.
+const MAX_RESPONSE: u64 = 1 << 20;
 
 fn main() {
     let facts = Facts::embedded();
@@ -78,13 +79,13 @@ fn measure(what: &str, request: &PreflightRequest, facts: &Facts, call: Duration
         };
         let mut response = client.send(&request)?;
         let status = response.status();
-        response.json::<Value>(MAX_ANSWER).map(|body| (status, Some(body)))
+        response.json::<Value>(MAX_RESPONSE).map(|body| (status, Some(body)))
     };
     let started = Instant::now();
-    let answers = gather(request, facts, send);
+    let results = gather(request, facts, send);
     let asked = started.elapsed();
     let judging = Instant::now();
-    let report = judge(request, &answers, facts);
+    let report = judge(request, &results, facts);
     let judged = judging.elapsed();
     let millis = |time: Duration| time.as_secs_f64() * 1000.0;
     println!(

@@ -46,7 +46,7 @@ const REPEATABLE_ACTIONS: [&str; 21] = [
 ];
 
 impl Call {
-    /// Whether it may be sent again if its answer was lost.
+    /// Whether it may be sent again if its response was lost.
     pub fn is_repeatable(&self) -> bool {
         match self.method {
             Method::GET | Method::HEAD | Method::PUT | Method::DELETE => true,
@@ -60,7 +60,7 @@ impl Call {
     }
 }
 
-/// Which API a request goes to. Each has its own host and audience.
+/// The API that a request goes to. Each has its own host and audience.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plane {
@@ -69,14 +69,15 @@ pub enum Plane {
     Batch {
         account: String,
         region: String,
-        /// The host as the account itself tells it. That of an account which is created here is made of its name and region.
+        /// The host according to the account itself. That of an account which is created here is
+        /// made of its name and region.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         endpoint: Option<String>,
     },
     /// The run history of Machine Learning in the region of a workspace.
     MlHistory {
         region: String,
-        /// The host as the workspace itself tells it.
+        /// The host according to the workspace itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         endpoint: Option<String>,
     },
@@ -86,7 +87,7 @@ pub enum Plane {
 #[derive(Clone, PartialEq)]
 pub struct Body {
     value: Value,
-    /// Where the secrets are, as JSON pointers, and what they are.
+    /// The secrets, each with its JSON pointer.
     secrets: Vec<(String, Secret)>,
 }
 

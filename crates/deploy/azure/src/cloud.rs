@@ -17,7 +17,7 @@ const AUTHORITY: &str = "AZURE_AUTHORITY_HOST";
 /// Stands for the host that would be used, in the base URL of a plane with many hosts.
 const HOST: &str = "{host}";
 
-/// A cloud that does not exist, or a URL that is not one.
+/// An unknown cloud, or a URL that is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CloudError {
     #[error("unknown Azure cloud `{0}`")]
@@ -42,7 +42,7 @@ impl Report for CloudError {
     }
 }
 
-/// What is known about a cloud. Hosts are without `https://`.
+/// The constants of a cloud. Hosts are without `https://`.
 #[derive(Debug, PartialEq, Eq)]
 struct CloudFacts {
     name: &'static str,
@@ -56,7 +56,8 @@ struct CloudFacts {
     token_exchange: &'static str,
 }
 
-/// From azure-cli's cloud.py; suffixes of data planes from the names of their private DNS zones.
+/// The values are from azure-cli's cloud.py; suffixes of data planes from the names of their
+/// private DNS zones.
 static CLOUDS: [CloudFacts; 3] = [
     CloudFacts {
         name: "AzureCloud",
@@ -96,9 +97,10 @@ pub struct Cloud {
     facts: &'static CloudFacts,
     authority: String,
     resource_manager: String,
-    /// For all Batch accounts, in place of an own host for each, which it may contain as [`HOST`].
+    /// The URL of all Batch accounts, in place of a host for each, which it may contain as
+    /// [`HOST`].
     batch: Option<String>,
-    /// For all regions, in the same way.
+    /// The URL of all regions' run histories, in the same form.
     ml: Option<String>,
 }
 
@@ -145,7 +147,7 @@ impl Cloud {
         })
     }
 
-    /// As az calls it.
+    /// The name used by az.
     pub fn name(&self) -> &'static str {
         self.facts.name
     }
@@ -207,8 +209,8 @@ fn data_url(replacement: Option<&str>, host: impl FnOnce() -> Option<String>) ->
     }
 }
 
-/// The host of a data plane: as a resource tells it, or made of its names; `None` if it is not one of the cloud, which alone
-/// may get tokens.
+/// The host of a data plane: according to a resource, or made of its names; `None` if it is outside
+/// of the cloud's domain, whose hosts alone may receive tokens.
 fn data_host(endpoint: Option<&str>, labels: &[&str], suffix: &str) -> Option<String> {
     let host = match endpoint {
         Some(endpoint) => endpoint.to_ascii_lowercase(),
@@ -350,12 +352,12 @@ mod tests {
             assert_eq!(cloud.url(&call(batch(account), "/x")), None, "{account}");
         }
         assert_eq!(cloud.url(&call(Plane::ResourceManager, ".evil.com/")), None);
-        let told = |endpoint: &str| Plane::Batch {
+        let existing = |endpoint: &str| Plane::Batch {
             account: "a".to_owned(),
             region: "eastus".to_owned(),
             endpoint: Some(endpoint.to_owned()),
         };
-        let url = cloud.url(&call(told("A.westeurope.batch.azure.com"), "/x"));
+        let url = cloud.url(&call(existing("A.westeurope.batch.azure.com"), "/x"));
         assert_eq!(
             url.as_deref(),
             Some("https://a.westeurope.batch.azure.com/x"),
@@ -369,7 +371,7 @@ mod tests {
             "abatch.azure.com",
             "..batch.azure.com",
         ] {
-            assert_eq!(cloud.url(&call(told(endpoint), "/x")), None, "{endpoint}");
+            assert_eq!(cloud.url(&call(existing(endpoint), "/x")), None, "{endpoint}");
         }
         let filter = call(Plane::ResourceManager, "/x?$filter=a eq 'b'");
         assert_eq!(cloud.url(&filter).unwrap(), "https://management.azure.com/x?$filter=a%20eq%20'b'");

@@ -1,4 +1,4 @@
-//! The codes of what a service cannot do of what was asked for. A code is never given another meaning.
+//! The codes of features that a service does not support. A code is never given another meaning.
 
 cudock_facts::codes! {
     /// An identity of the service pulls the image, not the one given.
@@ -15,7 +15,7 @@ cudock_facts::codes! {
     NOT_REACHABLE = "CD0844";
     /// A time limit, a number of retries or of items at a time is not kept by the service.
     LIMIT_NOT_KEPT = "CD0845";
-    /// An endpoint answers on one path, and only with a key.
+    /// An endpoint responds on one path, and only with a key.
     ENDPOINT_ROUTES = "CD0846";
     /// Spot in Batch depends on how the account was created.
     SPOT_ACCOUNT = "CD0847";
@@ -25,6 +25,6 @@ cudock_facts::codes! {
     PROFILE_REQUIRED = "CD0849";
     /// The service deals with evictions by itself, and does not report them.
     EVICTIONS_UNSEEN = "CD0871";
-    /// Nobody has asked where an existing resource is.
+    /// The region of an existing resource was not queried.
     REGION_ASSUMED = "CD0872";
 }

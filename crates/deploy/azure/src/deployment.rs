@@ -9,26 +9,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Call;
 
-/// What creates a deployment, tells its state and deletes it.
+/// The requests that create a deployment, read its state and delete it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployment {
     pub name: String,
     pub run_id: String,
     pub service: AzureService,
     pub region: String,
-    /// In this order. Everything that makes the cloud delete it by itself comes before the first that is billed.
+    /// The steps in their order. Everything that makes the cloud delete it by itself comes before
+    /// the first that is billed.
     pub steps: Vec<Step>,
     /// Deletes everything, in this order, whether or not it was created: 404 means done. Without secrets; the journal keeps
     /// it before the first step runs.
     pub cleanup: Vec<Step>,
-    /// What the service cannot do of what was asked for.
+    /// Requested features that the service does not support.
     pub losses: Vec<Finding>,
     pub price_per_hour: Usd,
     /// Finds the deployment again.
     pub identity: DeploymentIdentity,
 }
 
-/// What is needed to observe a deployment after the command that created it has ended. The journal keeps it.
+/// The identity by which a deployment is observed after the command that created it has ended. The
+/// journal keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentIdentity {
     pub subscription: String,
@@ -47,7 +49,7 @@ pub struct DeploymentIdentity {
     /// The Batch pool, if it was not created for this deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// The host of the existing account's or workspace's own API, as it tells it.
+    /// The host of the existing account's or workspace's own API, according to that resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// How long a node of the deployment's own cluster waits for the next job before it leaves. It is billed meanwhile.
@@ -95,7 +97,7 @@ impl Step {
         }
     }
 
-    /// An action on what exists, whose answer may come with the end of an operation.
+    /// An action on an existing resource, whose response may come with the end of an operation.
     pub fn action(id: impl Into<String>, call: Call) -> Self {
         Self::new(id, Phase::Work, call)
     }
@@ -123,15 +125,15 @@ impl Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
-    /// By the response.
+    /// The response ends it.
     Response,
-    /// By the long-running operation that the response names.
+    /// The long-running operation that the response names ends it.
     Operation,
-    /// By 404 on a GET of the same path.
+    /// 404 on a GET of the same path ends it.
     Gone,
 }
 
-/// What a deployment is doing. Each phase has a clock and a limit.
+/// The activity of a deployment. Each phase has a clock and a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {

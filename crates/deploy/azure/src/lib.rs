@@ -21,7 +21,7 @@ mod status;
 
 pub use auth::{Principal, Prompt, SignInError, SignInMethod, SignInOptions};
 pub use call::{Body, Call, Plane};
-pub use client::{Answer, AzureClient, ClientSettings, StepObserver};
+pub use client::{AzureClient, AzureResponse, ClientSettings, StepObserver};
 pub use cloud::{Cloud, CloudError};
 pub use deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
 pub use error::{AzureError, Cause, QuotaShortage, ServiceError};

@@ -1,4 +1,4 @@
-//! What a service says about a deployment.
+//! The status of a deployment, as its service reports it.
 
 use cudock_base::Timestamp;
 
@@ -11,9 +11,9 @@ pub struct Status {
     pub phase: Phase,
     /// The service's own words for what it does or why it failed.
     pub detail: Option<String>,
-    /// Of a job that has ended.
+    /// Exit code of a job that has ended.
     pub exit_code: Option<i32>,
-    /// Where a service answers requests.
+    /// URL at which a service responds.
     pub url: Option<String>,
     /// When billing began and ended, by the service's clock.
     pub billed_from: Option<Timestamp>,

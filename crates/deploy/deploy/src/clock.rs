@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a pause looks whether it was interrupted.
+/// Interval of checks whether a pause was interrupted.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Measures and passes time. It has nothing to do with the time of day.

@@ -1,8 +1,8 @@
-//! What this crate needs of a cloud.
+//! The interface of a cloud, as this crate uses it.
 
 use std::time::Duration;
 
-use cudock_azure::{Answer, AzureClient, AzureError, Call, Step, Terminal};
+use cudock_azure::{AzureClient, AzureError, AzureResponse, Call, Step, Terminal};
 use cudock_base::{ErrorKind, Report, Secret, Timestamp};
 use cudock_http::WebSocket;
 use serde_json::Value;
@@ -18,22 +18,22 @@ pub trait CloudApi: Sync {
     /// The items of all pages.
     fn list(&self, call: &Call) -> Result<Vec<Value>, ApiError>;
 
-    /// The text at an address that an answer named, with the token that came with it, if any.
+    /// The text at an address that a response named, with the token that came with it, if any.
     fn download(&self, address: &Secret, token: Option<&Secret>) -> Result<String, ApiError>;
 
-    /// The web socket of a terminal that an answer named.
+    /// The web socket of a terminal that a response named.
     fn connect(&self, terminal: &Terminal) -> Result<WebSocket, ApiError>;
 
     /// The time by the cloud's clock, as far as it is known: that of this machine may be wrong.
     fn now(&self) -> Timestamp;
 }
 
-/// What a cloud answered.
+/// The response of a cloud.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ApiReply {
     /// The JSON body; a text that is not JSON is a string.
     pub body: Value,
-    /// How long the service wants to be left alone.
+    /// The delay before the next request that the service wants.
     pub retry_after: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ pub struct ApiError {
     pub reason: ApiErrorReason,
 }
 
-/// What a failed request means for the deployment.
+/// The consequence of a failed request for the deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApiErrorReason {
     /// The resource does not exist.
@@ -114,9 +114,9 @@ impl CloudApi for AzureClient {
     }
 }
 
-impl From<Answer> for ApiReply {
-    fn from(answer: Answer) -> Self {
-        Self { body: answer.body, retry_after: answer.retry_after }
+impl From<AzureResponse> for ApiReply {
+    fn from(response: AzureResponse) -> Self {
+        Self { body: response.body, retry_after: response.retry_after }
     }
 }
 

@@ -17,7 +17,7 @@ pub enum DeployError {
     Journal(#[from] JournalError),
     #[error("{action}")]
     Cloud {
-        /// What failed: "cannot create the group".
+        /// The failed action: "cannot create the group".
         action: String,
         source: ApiError,
     },

@@ -9,7 +9,7 @@ use cudock_base::{FileError, UsageError};
 
 use crate::error::DeployError;
 
-/// A larger file was not exported.
+/// Maximum size of an exported file; a larger one is not replaced.
 const LARGEST: u64 = 16 << 20;
 
 /// Writes all files, given by name and text, or none if one would replace a file that was not exported.

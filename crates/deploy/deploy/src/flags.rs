@@ -1,4 +1,4 @@
-//! What the flags of a deployment mean, with the targets that the project names.
+//! The meaning of a deployment's flags, with the targets that the project names.
 
 use cudock_azure::ExistingResources;
 use cudock_base::text::suggest::nearest;
@@ -6,7 +6,7 @@ use cudock_base::{UsageError, did_you_mean};
 use cudock_facts::services::AzureService;
 use cudock_project::{DeployFlags, DeployTarget, Manifest};
 
-/// The resources that flags name and that nobody was asked about yet.
+/// The resources that flags name, without details from Azure.
 pub(crate) fn existing(flags: &DeployFlags) -> ExistingResources {
     ExistingResources {
         workspace: flags.workspace.clone(),
@@ -19,7 +19,7 @@ pub(crate) fn existing(flags: &DeployFlags) -> ExistingResources {
     }
 }
 
-/// The service that `--on` means, and the flags with what the project's file says about it. Flags win.
+/// The service that `--on` means, and the flags merged with its settings in the project's file. Flags win.
 pub fn resolve(flags: &DeployFlags, manifest: &Manifest) -> Result<(AzureService, DeployFlags), UsageError> {
     let name = flags.on.as_deref().unwrap_or_default();
     if let Some(service) = AzureService::named(name).filter(|service| service.is_deployable()) {

@@ -1,4 +1,4 @@
-//! Ids that nobody else has.
+//! Unique ids.
 
 use std::hash::{BuildHasher, RandomState};
 

@@ -1,11 +1,11 @@
 //! Runs deployments so that nothing is left behind and every billed second is known.
 //!
-//! A [`Journal`] is written before each change of the outside. A [`Deployer`] creates, waits for, deletes and resumes
-//! deployments over a [`CloudApi`]; what it sends was translated before, as data. Reports are plain data with a text form
-//! in [`text`].
+//! A [`Journal`] is written before each change in the cloud. A [`Deployer`] creates, watches,
+//! deletes and resumes deployments over a [`CloudApi`]; its requests were translated before, as
+//! data. Reports are plain data with a text form in [`text`].
 //!
-//! Three clocks are kept apart: that of the cloud decides about expiry and bills, a monotonic one limits phases, and that
-//! of this machine is trusted for nothing.
+//! There are three clocks: the cloud's decides about expiry and bills, a monotonic one limits
+//! phases, and that of this machine is not trusted.
 
 mod clock;
 mod cloud;

@@ -41,7 +41,7 @@ pub(crate) fn phase_named(name: &str) -> Option<Phase> {
     PHASES.iter().find(|(_, known, _)| *known == name).map(|(phase, ..)| *phase)
 }
 
-/// What a phase does: "pulling image".
+/// The activity of a phase: "pulling image".
 pub(crate) fn phase_activity(phase: Phase) -> &'static str {
     listed(PHASES.iter().find(|(known, ..)| *known == phase).map(|(.., activity)| *activity))
 }

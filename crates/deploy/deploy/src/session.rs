@@ -19,16 +19,16 @@ use crate::create::wait::{PhaseLimits, PhaseProgress};
 use crate::error::DeployError;
 use crate::journal::{Journal, journal_directory};
 
-/// Who uses the cloud, and where it is written down.
+/// An authenticated client and the deployment journal.
 pub struct Session {
-    /// Goes on when the command is interrupted.
+    /// Not canceled by Ctrl-C.
     pub client: AzureClient,
     /// Ends its requests when the command is interrupted.
     pub interruptible: AzureClient,
     pub journal: Journal,
     pub clock: SystemClock,
     pub interrupted: Arc<AtomicBool>,
-    /// Where logs are kept beyond what wrote them.
+    /// Storage of logs that outlive the deployment.
     pub outputs: Option<BlobContainer>,
 }
 
@@ -48,7 +48,7 @@ impl Session {
         Self::with_journal(environment, journal, prompt)
     }
 
-    /// The same with a journal that is open.
+    /// Opens a session with a journal that is already open.
     pub fn with_journal(
         environment: &Environment,
         journal: Journal,
@@ -83,14 +83,15 @@ impl Session {
         }
     }
 
-    /// Who deploys from now on, with the time by the services' clock.
+    /// The requester of new deployments, with the time by the services' clock.
     pub fn requester(&self, environment: &Environment) -> Result<Requester, DeployError> {
         let subscription = self.subscription()?;
         let owner = Owner::new(environment, Some(self.journal.state_id().to_owned()));
         Ok(Requester { subscription, owner, now: self.client.now() })
     }
 
-    /// The subscription, after a request that proves that it can be used and tells the time by the services' clock.
+    /// The subscription, after a request that proves that it can be used and returns the time by
+    /// the services' clock.
     fn subscription(&self) -> Result<String, DeployError> {
         let subscription = self.interruptible.subscription().map_err(cannot_use)?;
         let path = format!("/subscriptions/{subscription}?api-version=2022-12-01");

@@ -31,7 +31,7 @@ pub fn progress(progress: &PhaseProgress<'_>) -> String {
     }
 }
 
-/// What is deployed, where and at what price, before it begins.
+/// Describes a deployment and its price before it begins.
 pub fn announcement(planned: &PlannedDeployment) -> String {
     let PlannedDeployment { spec, deployment } = planned;
     let size = spec.size.as_deref().unwrap_or("no size");
@@ -109,7 +109,7 @@ pub fn ps(deployments: &[DeploymentSummary]) -> TextTable {
     table
 }
 
-/// One line about what was deleted.
+/// One line about the deleted deployment.
 pub fn deleted(record: &DeploymentRecord) -> String {
     let cost = match (record.billed.from, record.billed.until) {
         (None, _) => "never billed".to_owned(),
@@ -124,7 +124,7 @@ pub fn deleted(record: &DeploymentRecord) -> String {
     format!("{}: deleted, {cost}", record.name)
 }
 
-/// What `gc` found and did, one line each.
+/// The results of `gc`, one line each.
 pub fn gc(report: &GcReport) -> Vec<String> {
     let mut lines: Vec<String> = report
         .found
@@ -149,7 +149,7 @@ pub fn gc(report: &GcReport) -> Vec<String> {
     lines
 }
 
-/// The report of `cost`: the answer, then the table.
+/// The report of `cost`: the totals, then the table.
 pub fn cost(report: &CostReport) -> (Vec<String>, TextTable) {
     let mut lines = vec![
         format!(

@@ -37,7 +37,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) start: Option<&'a StartTimes>,
     pub(crate) row: Option<&'a cudock_facts::tables::Service>,
     pub(crate) limits: Limits,
-    /// Which of [`DRIVERS`] the service provides.
+    /// Whether the service provides each of [`DRIVERS`].
     drivers: [bool; 3],
 }
 

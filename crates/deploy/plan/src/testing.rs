@@ -67,7 +67,8 @@ pub(crate) fn per_second(thousandths: u64) -> Rate {
     Rate::from_nanos_per_day(u128::from(thousandths) * 86_400_000_000)
 }
 
-/// Requests at a constant rate in thousandths per second; an instance answers ten per second and is kept half full.
+/// Requests at a constant rate in thousandths per second; an instance serves ten per second and is
+/// kept half full.
 pub(crate) fn serve(millis: u64) -> Workload {
     let load = DayLoad { hours: [per_second(millis); 24] };
     workload(Work::Serve { load, replica_rate: per_second(10_000), target_percent: 50 })
@@ -105,7 +106,7 @@ pub(crate) fn on<T>(
     inspect(&case)
 }
 
-/// What a workload uses on a size of a service, its data being streamed.
+/// The usage of a workload on a size of a service, its data being streamed.
 pub(crate) fn used(
     workload: &Workload,
     service: AzureOffering,
@@ -115,7 +116,8 @@ pub(crate) fn used(
     on(workload, service, size, |case| cost::usage(case, priority, ReadMode::Stream))
 }
 
-/// What a workload costs on a size of a service in western Europe at a dollar an hour, part by part.
+/// The cost of a workload on a size of a service in western Europe at a dollar an hour, part by
+/// part.
 pub(crate) fn parts_at_a_dollar(workload: &Workload, service: AzureOffering, size: &str) -> cost::Parts {
     let region = catalog().region("westeurope").unwrap();
     let rate = Usd::from_cents(100);

@@ -26,7 +26,8 @@ pub struct Workload {
     pub assumptions: Vec<Assumption>,
 }
 
-/// The work. Times are those of one instance with the GPUs that `GpuNeeds` asks for, measured on `GpuNeeds::measured_on`.
+/// The work. Times are those of one instance with the GPUs of `GpuNeeds`, measured on
+/// `GpuNeeds::measured_on`.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "a workload has one")]
 pub enum Work {
@@ -46,7 +47,7 @@ pub enum Work {
     /// A service; costs are per month of 730 hours.
     Serve {
         load: DayLoad,
-        /// What one instance answers at full load.
+        /// The capacity of one instance at full load.
         replica_rate: Rate,
         /// Target utilization of instances in percent, to keep latency low.
         target_percent: u8,
@@ -116,14 +117,15 @@ pub enum Access {
     Either { passes: u32 },
 }
 
-/// What a start involves besides provisioning the machine.
+/// The parts of a start besides provisioning the machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Start {
     /// The image; none if nothing is pulled.
     pub image: Option<Image>,
     /// Bytes of weights that are fetched separately from the image, from the storage of the data or Blob.
     pub weights: u64,
-    /// From the start of the program until it is ready, including loading weights into GPU memory.
+    /// Time from the start of the program until it is ready, including loading weights into GPU
+    /// memory.
     pub ready: Duration,
     pub jit: Duration,
 }

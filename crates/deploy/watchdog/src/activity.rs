@@ -9,7 +9,7 @@ use cudock_base::text::format;
 /// Samples further apart than this many intervals are not one period: the machine may have worked between them.
 const MAX_GAP: u32 = 3;
 
-/// A GPU that does not report utilization counts as in use from this share of its memory on.
+/// Share of used memory from which on a GPU that does not report utilization counts as in use.
 const MEMORY_IN_USE_PERCENT: u64 = 5;
 
 const SECONDS_PER_HOUR: u128 = 3600;
@@ -35,11 +35,11 @@ pub struct Budget {
     pub billed_before: Duration,
 }
 
-/// What can be seen of the workload at one time.
+/// The observable activity of the workload at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActivitySample {
     pub gpus: GpuReading,
-    /// Requests served so far; none if they are not counted or the server does not answer.
+    /// Requests served so far; none if they are not counted or the server does not respond.
     pub requests: Option<u64>,
     pub output: Option<OutputState>,
 }
@@ -48,7 +48,7 @@ pub struct ActivitySample {
 pub enum GpuReading {
     /// The machine has no GPU.
     None,
-    /// The driver does not answer.
+    /// The driver does not respond.
     Unreadable,
     Gpus(Vec<GpuLoad>),
 }
@@ -57,7 +57,7 @@ pub enum GpuReading {
 pub struct GpuLoad {
     /// None for a GPU that is divided into MIG instances.
     pub utilization_percent: Option<u32>,
-    /// Processes that compute; none if the driver does not say.
+    /// Processes that compute; none if the driver does not report them.
     pub processes: Option<usize>,
     pub memory_used: u64,
     pub memory_total: u64,

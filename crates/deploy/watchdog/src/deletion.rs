@@ -6,10 +6,11 @@ use cudock_azure::{Call, Plane, group_name, reaper_run_path};
 use cudock_base::text::percent;
 use cudock_http::Method;
 
-/// A role takes up to ten minutes to take effect, so that refusals are retried for longer than that.
+/// Time after which the deletion fails. A role assignment takes up to ten minutes to take effect;
+/// refusals are retried for longer than that.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(15 * 60);
 const RETRY_AFTER: Duration = Duration::from_secs(30);
-/// How long the reaper may take before the group is deleted directly.
+/// Time that the reaper has before the group is deleted directly.
 const REAPER_TIME: Duration = Duration::from_secs(5 * 60);
 const DEALLOCATE_ATTEMPTS: u32 = 3;
 
@@ -47,7 +48,7 @@ impl DeletionCalls {
     }
 }
 
-/// What to do next.
+/// The next action of a deletion.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeletionAction {
     Send(Call),
@@ -95,7 +96,7 @@ impl Deletion {
         deletion
     }
 
-    /// What to do at this time.
+    /// The next action at this time.
     pub fn next(&self, now: Duration) -> DeletionAction {
         match self.state {
             DeletionState::Ended(end) => DeletionAction::End(end),
@@ -111,10 +112,10 @@ impl Deletion {
     pub fn on_response(&mut self, now: Duration, status: Option<u16>) {
         let DeletionState::Next { means, .. } = self.state else { return };
         let is_accepted = matches!(status, Some(200..=299));
-        // Who asks is inside of what it asks for, but another deletion may be further on.
+        // The sender is part of the deleted group: 404 means that another deletion was faster.
         let is_gone = status == Some(404);
         self.state = match means {
-            // This process ends with the machine, so that it only goes on if the reaper fails.
+            // This process ends with the machine, so it continues only if the reaper fails.
             Means::Reaper if is_accepted => self.direct(now.saturating_add(REAPER_TIME)),
             Means::Reaper => match self.calls.group {
                 Some(_) => self.direct(now),
@@ -149,7 +150,7 @@ impl Deletion {
         }
     }
 
-    /// Deletes the group directly; asks the reaper again if that is not possible at all.
+    /// Deletes the group directly; retries the reaper if that is not possible at all.
     fn direct(&self, at: Duration) -> DeletionState {
         match self.calls.group {
             Some(_) => DeletionState::Next { means: Means::Group, at },

@@ -1,4 +1,4 @@
-//! What a watchdog watches, and when it acts.
+//! The settings of a watchdog.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use cudock_project::TimeSpan;
 use crate::activity::{Budget, WatchLimits};
 use crate::deletion::DeletionCalls;
 
-/// What a watchdog watches, and when it acts.
+/// The deployment that a watchdog observes, and its limits.
 #[derive(Clone, Debug)]
 pub struct WatchdogOptions {
-    /// Of the deployment.
+    /// The subscription of the deployment.
     pub subscription: String,
     /// The id of the deployment.
     pub run: String,
@@ -25,15 +25,15 @@ pub struct WatchdogOptions {
     /// A GPU is idle below this utilization in percent.
     pub threshold: u32,
     pub budget: Option<Usd>,
-    /// Per hour.
+    /// Price per hour.
     pub price: Option<Usd>,
     /// When billing began; by default, now.
     pub billed_since: Option<Timestamp>,
-    /// Of a server whose requests count as activity.
+    /// Port of a server whose requests count as activity.
     pub port: Option<u16>,
     /// A file or directory that is watched for output.
     pub output: Option<PathBuf>,
-    /// Between samples.
+    /// Time between samples.
     pub interval: TimeSpan,
 }
 

@@ -28,11 +28,11 @@ pub(crate) struct Sensors {
     output: Option<PathBuf>,
 }
 
-/// What the thread that asks the driver last learned.
+/// The last reading of the thread that polls the driver.
 enum LatestReading {
     /// There is no driver.
     NoDriver,
-    /// The driver has not answered yet.
+    /// The driver has not responded yet.
     Starting,
     Read {
         gpus: Vec<GpuLoad>,
@@ -41,8 +41,8 @@ enum LatestReading {
 }
 
 impl Sensors {
-    /// Starts reading the GPUs every `interval`. A thread of its own asks the driver, because a broken one may block, and the
-    /// budget must be watched nevertheless.
+    /// Starts reading the GPUs every `interval`. A thread of its own polls the driver, because a
+    /// broken driver may block, and the budget must be watched nevertheless.
     pub(crate) fn start(interval: Duration, port: Option<u16>, output: Option<PathBuf>) -> Self {
         let gpus = Arc::new(Mutex::new(LatestReading::Starting));
         let shared = Arc::clone(&gpus);
@@ -110,7 +110,7 @@ fn served(page: &str) -> u64 {
     sum
 }
 
-/// The size and the newest change of a file or of the files in a directory. What cannot be read is left out.
+/// The size and the newest change of a file or of the files in a directory. Unreadable entries are left out.
 fn output(path: &Path) -> OutputState {
     let mut state = OutputState::default();
     let mut left = vec![path.to_owned()];

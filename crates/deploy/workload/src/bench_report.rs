@@ -1,4 +1,4 @@
-//! What one replica answers, from a report of `cudock bench --format json`.
+//! The capacity of one replica, from a report of `cudock bench --format json`.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use serde::Deserialize;
 use crate::builder::WorkloadBuilder;
 use crate::inputs::InputFile;
 
-/// The parts of a report that say how much was answered. Runs against a server count requests; runs of an engine without
-/// a server count rows.
+/// The parts of a report that contain the throughput. Runs against a server count requests; runs of
+/// an engine without a server count rows.
 #[derive(Deserialize)]
 struct BenchReport {
     runs: Vec<BenchRun>,
@@ -62,7 +62,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Measured, String> {
     }
 }
 
-/// The run that answered the most.
+/// The highest throughput of all runs, and its unit.
 fn best(runs: &[BenchRun]) -> (f64, String) {
     let requests = runs.iter().filter_map(|run| run.goodput_per_second).fold(0.0, f64::max);
     if requests > 0.0 {

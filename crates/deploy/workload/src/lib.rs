@@ -39,7 +39,7 @@ use crate::subject::Inspection;
 #[derive(Debug)]
 pub struct Resolved {
     pub workload: Workload,
-    /// Where its image runs, as far as that was inspected.
+    /// The verdicts on its image, as far as that was inspected.
     pub verdicts: Verdicts,
 }
 

@@ -97,10 +97,10 @@ impl<'a> WorkloadBuilder<'a> {
     fn least_memory(&self, models: &[String]) -> Option<f64> {
         let wanted = |gpu: &str| models.iter().any(|model| model == gpu);
         let rows = self.facts.gpus().gpu.iter().filter(|row| wanted(&row.id));
-        let cards = rows.flat_map(|row| row.memory_gb.iter().copied().map(f64::from));
+        let gpus = rows.flat_map(|row| row.memory_gb.iter().copied().map(f64::from));
         let sizes = self.facts.sizes().size.iter().filter(|size| size.gpu.as_deref().is_some_and(wanted));
         let whole = sizes.filter(|size| size.gpu_count.is_some_and(|count| count >= 1.0));
-        let known = cards.chain(whole.filter_map(|size| size.gpu_memory_gb));
+        let known = gpus.chain(whole.filter_map(|size| size.gpu_memory_gb));
         known.filter(|gigabytes| gigabytes.is_finite() && *gigabytes > 0.0).min_by(f64::total_cmp)
     }
 }

@@ -114,7 +114,7 @@ impl WorkloadBuilder<'_> {
     }
 }
 
-/// In billionths, at least one.
+/// Converts a speed to billionths, at least one.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
 fn billionths(speed: f64) -> u64 {
     (speed * 1e9).round().clamp(1.0, 1e18) as u64

@@ -1,4 +1,4 @@
-//! A service: its requests over the day, and what one replica answers.
+//! A service: its requests over the day, and the capacity of one replica.
 
 use cudock_base::{Rate, UsageError};
 use cudock_plan::{DayLoad, Work};
@@ -75,7 +75,7 @@ impl WorkloadBuilder<'_> {
         Ok(shaped)
     }
 
-    /// What one replica answers, if that is given or was measured.
+    /// The capacity of one replica, if that is given or was measured.
     fn replica_rate(&mut self, of_file: bool) -> Result<Option<Rate>, UsageError> {
         let file = &self.file().workload;
         let flag = self.flags.replica_rate.as_deref().map(str::parse::<RequestRate>).transpose();

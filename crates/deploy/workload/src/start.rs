@@ -1,4 +1,4 @@
-//! What a cold start involves.
+//! The parts of a cold start.
 
 use std::time::Duration;
 

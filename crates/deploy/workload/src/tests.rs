@@ -30,7 +30,7 @@ fn planned(text: &str, line: &str) -> Result<Workload, String> {
     planned_with(text, line, &[])
 }
 
-/// The same with other files beside it.
+/// The same with other files next to it.
 fn planned_with(text: &str, line: &str, files: &[(&str, &[u8])]) -> Result<Workload, String> {
     let directory = tempfile::tempdir().unwrap();
     for (name, bytes) in files.iter().chain(&[("cudock.toml", text.as_bytes())]) {
@@ -164,7 +164,7 @@ fn missing_values_are_assumed_and_recorded() {
     ] {
         assert_eq!(assumed(&workload, about), Some(value), "{about}");
     }
-    // The smallest whole card on sale is a T4.
+    // The smallest whole GPU on sale is a T4.
     assert_eq!(workload.gpu.memory, 16_000_000_000);
     assert_eq!(workload.begins, today());
 }

@@ -13,7 +13,7 @@ impl WorkloadBuilder<'_> {
     pub(crate) fn work(&mut self) -> Result<Work, UsageError> {
         let by_flags = self.kind_by_flags()?;
         let by_file = self.kind_by_file();
-        // Flags of another kind of work override everything that the file says about the work.
+        // Flags of another kind of work override everything in the file about the work.
         let of_file = by_flags.is_none() || by_flags == by_file;
         let work = match by_flags.or(by_file) {
             Some(WorkloadKind::Job) => self.job(of_file)?,

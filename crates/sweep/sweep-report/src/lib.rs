@@ -1,4 +1,5 @@
-//! What people and other tools see of a sweep: text, a live table, JSON, CSV, an HTML report, and a file for Optuna.
+//! Views of a sweep for people and other tools: text, a live table, JSON, CSV, an HTML report, and
+//! a file for Optuna.
 //!
 //! Every view is a function of the replayed [`Sweep`](cudock_sweep::Sweep), the ends of the logs of failed trials and the time.
 //! Names of parameters and metrics, and messages of programs, are untrusted: each view escapes them for its format.

@@ -20,7 +20,7 @@ pub struct SweepReport<'s> {
     /// Why it ended.
     reason: Option<String>,
     objectives: Vec<ObjectiveReport<'s>>,
-    /// By number.
+    /// All trials by number.
     trials: Vec<TrialReport<'s>>,
     /// The number of the best trial, which may be running; with several objectives those of the Pareto front.
     best: Vec<u32>,
@@ -59,7 +59,8 @@ struct TrialReport<'s> {
     state: &'static str,
     #[schemars(with = "BTreeMap<String, ParameterValue>")]
     parameters: &'s Assignment,
-    /// By metric: the best value so far, or with several objectives the last one; null before the first.
+    /// The best value of each metric so far, or with several objectives the last one; null before
+    /// the first.
     best: BTreeMap<&'s str, Option<f64>>,
     /// Reports of the first objective in the last attempt.
     steps: usize,

@@ -1,4 +1,4 @@
-//! The text of `cudock sweep show`: the answer, then why each trial ended.
+//! The text of `cudock sweep show`: the result, then the reason why each trial ended.
 
 use cudock_base::text::format::{count, duration};
 use cudock_base::text::table::{Align, TextTable};
@@ -40,7 +40,7 @@ pub fn show(sweep: &Sweep, logs: &FailureLogs, now: Timestamp, is_verbose: bool)
     lines.join("\n")
 }
 
-/// What failed trials wrote last: that of the one that failed last, or of all.
+/// The last output of failed trials: of the one that failed last, or of all.
 fn failures(sweep: &Sweep, logs: &FailureLogs, is_verbose: bool) -> Vec<String> {
     let failed = sweep.trials().iter().filter(|trial| logs.of(trial.id).is_some());
     let ended = |trial: &&Trial| trial.attempt().map(|attempt| attempt.starting.plus(attempt.ran));

@@ -1,4 +1,4 @@
-//! What the views derive from a trial.
+//! Values that the views derive from a trial.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(crate) fn run_time(trial: &Trial, now: Timestamp) -> Duration {
     trial.attempts.iter().map(time).sum()
 }
 
-/// Why a trial ended, without its number and status, which stand beside it.
+/// The reason why a trial ended, without its number and status, which the caller prints next to it.
 pub(crate) fn reason(trial: &Trial, objectives: &[Objective]) -> Option<String> {
     let ending = trial.ending(objectives)?;
     let subject = format!("trial {} {}", trial.id, trial.status.name());

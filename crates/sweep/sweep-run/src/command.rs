@@ -11,7 +11,7 @@ use crate::layout::TrialDir;
 /// The directory of the trial. Every process of a trial has this variable.
 pub(crate) const TRIAL_DIR: &str = "CUDOCK_TRIAL_DIR";
 
-/// Where a trial's directory is in its container.
+/// The directory of a trial in its container.
 const CONTAINER_DIR: &str = "/cudock/trial";
 
 /// A command and the variables that it needs besides those of the sweep.
@@ -21,7 +21,7 @@ pub(crate) struct TrialCommand {
     pub(crate) environment: Vec<(String, String)>,
 }
 
-/// Who a command is for.
+/// The trial that a command is for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommandInput<'a> {
     pub(crate) plan: &'a SweepPlan,
@@ -50,8 +50,8 @@ pub(crate) fn trial_command(input: &CommandInput<'_>) -> TrialCommand {
     TrialCommand { command, environment }
 }
 
-/// The command with `{name}` replaced by the parameter, and other parameters as arguments after it. The size of the machine
-/// is an argument only if the command asks for it.
+/// The command with `{name}` replaced by the parameter, and other parameters as arguments after it.
+/// The size of the machine is an argument only if the command refers to it.
 pub(crate) fn with_parameters(plan: &SweepPlan, parameters: &Assignment) -> Vec<String> {
     let mut command = plan.command.clone();
     let mut further = Vec::new();

@@ -14,7 +14,7 @@ use crate::layout::SweepDir;
 use crate::requests;
 use crate::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
 
-/// How often requests of other commands and interrupts are looked for.
+/// Interval of checks for interrupts and for requests of other commands.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The longest time until an event is on disk: what a power cut may take.
@@ -70,7 +70,7 @@ pub struct SweepDriver<'a, R: Runner> {
     directory: &'a SweepDir,
     observer: &'a dyn SweepObserver,
     interrupted: &'a AtomicBool,
-    asked: Instant,
+    checked: Instant,
 }
 
 impl<'a, R: Runner> SweepDriver<'a, R> {
@@ -82,7 +82,7 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
         interrupted: &'a AtomicBool,
     ) -> Self {
         log.sync_intents(R::OUTLIVES_MACHINE);
-        Self { log, runner, directory, observer, interrupted, asked: Instant::now() }
+        Self { log, runner, directory, observer, interrupted, checked: Instant::now() }
     }
 
     pub fn sweep(&self) -> &Sweep {
@@ -126,8 +126,8 @@ impl<'a, R: Runner> SweepDriver<'a, R> {
                 self.recover()?;
                 return Ok(DriveEnd::Interrupted);
             }
-            if self.asked.elapsed() >= TICK {
-                self.asked = Instant::now();
+            if self.checked.elapsed() >= TICK {
+                self.checked = Instant::now();
                 self.answer_requests()?;
             }
             self.log.sync_older_than(SYNC_INTERVAL)?;

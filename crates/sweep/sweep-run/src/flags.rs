@@ -1,4 +1,4 @@
-//! What the flags of a sweep change.
+//! Applies the flags of a sweep to its plan.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use cudock_base::{UsageError, Usd};
 use cudock_project::SweepFlags;
 use cudock_sweep::config::SweepPlan;
 
-/// Time from the polite signal to the other one, if the user does not say.
+/// Default time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Overrides what a new sweep does.

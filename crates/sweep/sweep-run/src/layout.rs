@@ -70,7 +70,7 @@ impl SweepDir {
         self.path.join("workers.lock")
     }
 
-    /// What other commands ask of a running sweep.
+    /// Requests of other commands to a running sweep.
     pub(crate) fn requests(&self) -> PathBuf {
         self.path.join("requests")
     }
@@ -109,7 +109,8 @@ impl TrialDir {
         self.path.join(format!("attempt-{attempt}.log"))
     }
 
-    /// What a worker told about an attempt, one JSON object per line: its reports, and at last how it ended.
+    /// A worker's events of an attempt, one JSON object per line: its reports, and finally how it
+    /// ended.
     pub fn events(&self, attempt: u32) -> PathBuf {
         self.path.join(format!("attempt-{attempt}.jsonl"))
     }

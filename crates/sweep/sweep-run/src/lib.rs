@@ -1,4 +1,5 @@
-//! Sweeps on this machine: trials as processes or containers that survive nothing of the sweep, and lose nothing.
+//! Sweeps on this machine: trials as processes or containers. None outlives the sweep, and no
+//! result is lost.
 //!
 //! `cudock sweep` decides and records ([`SweepDriver`]); a worker process for each slot runs one trial after the other and owns
 //! all its processes. Who is killed, and when, does not matter:

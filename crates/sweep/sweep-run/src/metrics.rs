@@ -98,8 +98,8 @@ impl LineParser {
     }
 }
 
-/// The text after the last `name=` in a line, up to the next separator. `name = value` and `name: value` are understood,
-/// too, because so many programs write that.
+/// The text after the last `name=` in a line, up to the next separator. `name = value` and `name:
+/// value` are understood, too, because many programs write that.
 fn value_of<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let mut before = line;
     loop {

@@ -1,4 +1,4 @@
-//! What runners of services need: the command of a trial, and the metrics in what it wrote.
+//! Shared by the runners of services: the command of a trial, and the metrics in its output.
 
 use cudock_base::bug::Parts;
 use cudock_sweep::config::{MetricSource, SweepPlan};

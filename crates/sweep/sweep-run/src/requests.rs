@@ -1,4 +1,4 @@
-//! What a command asks of a sweep that another process runs: files in the sweep's directory.
+//! Requests of commands to a sweep that another process runs: files in the sweep's directory.
 //!
 //! A request can be applied twice without harm, because the sweep may be killed after it has applied one and before it
 //! has removed its file. So trials are not added: their number is raised to what it should be.
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::SweepDir;
 
-/// How long a running sweep may take to answer.
+/// Time within which a running sweep must carry out a request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest request.
 const MAX_REQUEST: u64 = 4096;
 
-/// What is asked of a sweep.
+/// A request to a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SweepRequest {
@@ -70,7 +70,8 @@ fn no_such_trial(sweep: &Sweep, trial: TrialId) -> UsageError {
     })
 }
 
-/// Leaves a request for the process that runs the sweep. Returns whether it was answered in time.
+/// Leaves a request for the process that runs the sweep. Returns whether it was carried out in
+/// time.
 pub(crate) fn ask(directory: &SweepDir, request: SweepRequest) -> Result<bool, FileError> {
     let name = format!("{:020}-{}.json", Timestamp::now().millis().unwrap_or_default(), std::process::id());
     let path = directory.requests().join(name);
@@ -87,7 +88,7 @@ pub(crate) fn ask(directory: &SweepDir, request: SweepRequest) -> Result<bool, F
     Ok(true)
 }
 
-/// The requests that wait, oldest first. What cannot be read is removed.
+/// The requests that wait, oldest first. Unreadable ones are removed.
 pub(crate) fn waiting(directory: &SweepDir) -> Vec<(PathBuf, SweepRequest)> {
     let entries = fs::read_dir(directory.requests()).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());

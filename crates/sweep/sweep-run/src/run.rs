@@ -1,4 +1,4 @@
-//! Runs and resumes the sweep of a project on this machine, and answers commands about it.
+//! Runs and resumes the sweep of a project on this machine, and carries out requests of commands.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ use crate::requests::{SweepRequest, ask};
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Why a sweep cannot be run or asked.
+/// Why a sweep cannot be run or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     #[error(transparent)]
@@ -101,7 +101,7 @@ impl ProjectSweep {
         &self.directory
     }
 
-    /// The sweep as its journal tells it, whether it is running or not.
+    /// The sweep as recorded in its journal, whether it is running or not.
     pub fn read(&self) -> Result<Sweep, SweepError> {
         self.check_exists()?;
         let records = Journal::read(&self.directory.journal())?;
@@ -117,10 +117,11 @@ impl ProjectSweep {
             .into())
     }
 
-    /// Asks something of the sweep: of the process that runs it, or if there is none, by its journal. Returns whether it
-    /// was answered.
+    /// Sends a request to the process that runs the sweep, or if there is none, applies it to the
+    /// journal. Returns whether it was carried out.
     pub fn ask(&self, request: SweepRequest) -> Result<bool, SweepError> {
-        // An error is for who asks, not for who runs the sweep.
+        // An error is for the command that sends the request, not for the process that runs the
+        // sweep.
         request.event(&self.read()?)?;
         match SweepLog::open(&self.directory.journal()) {
             Ok(mut log) => {
@@ -191,7 +192,8 @@ impl ProjectSweep {
         &self.project
     }
 
-    /// What the sweep does: as it began, or if it has not begun, as the file and the flags say.
+    /// The plan of the sweep: the one that it began with, or if it has not begun, that of the file
+    /// and the flags.
     pub fn plan(&self, flags: &SweepFlags) -> Result<SweepPlan, SweepError> {
         if self.directory.journal().exists() {
             return Ok(self.read()?.plan().clone());

@@ -6,11 +6,12 @@ use cudock_base::Timestamp;
 use cudock_sweep::journal::{Event, TrialHandle, TrialId};
 use cudock_sweep::space::Assignment;
 
-/// Runs attempts of trials, and tells what becomes of them.
+/// Runs attempts of trials, and reports their events.
 pub trait Runner {
     type Error: std::error::Error;
 
-    /// Whether attempts go on when this machine loses power. Then each intent is on disk before it is carried out.
+    /// Whether attempts continue when this machine loses power. Then each intent is on disk before
+    /// it is carried out.
     const OUTLIVES_MACHINE: bool;
 
     /// The time on the clock by which attempts are timed and paid.
@@ -19,17 +20,18 @@ pub trait Runner {
     /// Starts an attempt. Its `Starting` is in the journal. Events about it come from `poll`, also if it cannot be started.
     fn start(&mut self, attempt: &AttemptToStart<'_>);
 
-    /// Asks an attempt to end; its `Ended` comes from `poll`.
+    /// Requests an attempt to end; its `Ended` comes from `poll`.
     fn stop(&mut self, trial: TrialId, attempt: u32);
 
-    /// What happened, in order; waits no longer than this for something to happen.
+    /// The events since the last call, in order; waits for at most `timeout`.
     fn poll(&mut self, timeout: Duration) -> Result<Vec<RunnerEvent>, Self::Error>;
 
-    /// What became of attempts that the journal says may exist, but that this runner has not started: each is adopted, and
-    /// its events come from `poll`, or has its `Ended` in the answer. Afterwards nothing else of the sweep is running.
+    /// Recovers attempts that the journal says may exist, but that this runner has not started:
+    /// each is adopted, and its events come from `poll`, or its `Ended` is among the returned
+    /// events. Afterwards nothing else of the sweep is running.
     fn recover(&mut self, live: &[LiveAttempt]) -> Result<Vec<RunnerEvent>, Self::Error>;
 
-    /// Ends everything that runs. The attempts are lost, and `recover` tells so.
+    /// Ends everything that runs. `recover` reports the attempts as lost.
     fn shut_down(&mut self) -> Result<(), Self::Error>;
 }
 
@@ -55,7 +57,7 @@ pub struct LiveAttempt {
     pub handle: Option<TrialHandle>,
 }
 
-/// What happened.
+/// An event of a runner.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunnerEvent {
     /// `Started`, `Reported` or `Ended`.

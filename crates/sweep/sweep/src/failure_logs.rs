@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::TrialId;
 
-/// Most lines that are kept of a log.
+/// Maximum number of lines that are kept of a log.
 pub const MAX_LINES: usize = 10;
 
 /// The end of the output of an attempt.

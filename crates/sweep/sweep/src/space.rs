@@ -32,7 +32,7 @@ pub struct Condition {
     pub values: Vec<ParameterValue>,
 }
 
-/// What values a parameter takes. Bounds are inclusive, except `end`.
+/// The values that a parameter takes. Bounds are inclusive, except `end`.
 ///
 /// Quantized values are the multiples of `step` within the bounds; they are integers if the step is a whole number, so
 /// that programs can parse them as such.

@@ -21,14 +21,14 @@ use crate::report::{ErrorKind, Report};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}", path.display())]
 pub struct FileError {
-    /// What was tried: `read`, `write`, `create directory`.
+    /// The attempted action: `read`, `write`, `create directory`.
     pub action: &'static str,
     pub path: PathBuf,
     pub source: io::Error,
 }
 
 impl FileError {
-    /// For `map_err`: adds what was tried, as a verb, and on what.
+    /// For `map_err`: adds the attempted action, as a verb, and its path.
     pub fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         debug_assert!(!action.starts_with("cannot"), "the message begins with it");
         let path = path.to_owned();
@@ -73,7 +73,7 @@ pub fn read_text(path: &Path) -> Result<String, UsageError> {
 /// How the names of temporary files end.
 const TEMPORARY: &str = ".new";
 
-/// A path beside `path` that no other thread or process uses.
+/// A path next to `path` that no other thread or process uses.
 pub fn temporary_path(path: &Path) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -88,8 +88,8 @@ fn is_temporary(name: &str) -> bool {
     numbers.is_some_and(|(process, count)| is_number(process) && is_number(count))
 }
 
-/// Removes the temporary files of processes that were killed from a directory. The caller must know that nobody else
-/// writes there.
+/// Removes the temporary files of killed processes from a directory. The caller must ensure that no
+/// other process writes there.
 pub fn remove_leftovers(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -191,7 +191,7 @@ pub fn read_some<'b>(from: &mut impl Read, buffer: &'b mut [u8]) -> io::Result<&
     }
 }
 
-/// Whether a path is a file that somebody may execute.
+/// Whether a path is a file that at least one user may execute.
 pub fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)

@@ -12,15 +12,17 @@ use crate::FileError;
 const PREFIX: &str = "cudock-scratch-";
 const FILES: &str = "files";
 
-/// A directory that is removed when this is dropped. If the process is killed, the next one that makes a directory beside it removes it:
-/// while it is used it is locked, and a lock ends with its process.
+/// A directory that is removed when this is dropped. If the process is killed, the next one that
+/// creates a scratch directory next to it removes it: a directory in use is locked, and a lock ends
+/// with its process.
 #[derive(Debug)]
 pub struct ScratchDir {
     /// The directory that is locked.
     root: PathBuf,
     /// The directory below it that is used. Its users may lock it themselves, as those who write a layout do.
     path: PathBuf,
-    /// None where the file system has no locks. Then nobody can tell whether it is abandoned, and it stays.
+    /// None if the file system has no locks. An abandoned directory is then never recognized, and
+    /// stays.
     _lock: Option<File>,
 }
 
@@ -61,7 +63,7 @@ impl ScratchDir {
 
 impl Drop for ScratchDir {
     fn drop(&mut self) {
-        // What cannot be removed now is removed as abandoned.
+        // A directory that cannot be removed now is removed later as abandoned.
         let _ = fs::remove_dir_all(&self.root);
     }
 }
@@ -103,7 +105,7 @@ mod tests {
         let parent = parent.path().join("scratch");
         let first = ScratchDir::new(&parent).unwrap();
         fs::write(first.path().join("file"), "x").unwrap();
-        // Those of killed processes, with files; and something that is not a scratch directory.
+        // Directories of killed processes, with files; and one that is not a scratch directory.
         for name in ["cudock-scratch-1-0", "cudock-scratch-1-1/below"] {
             fs::create_dir_all(parent.join(name)).unwrap();
         }

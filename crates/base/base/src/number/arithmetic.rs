@@ -10,7 +10,8 @@ pub fn mul_div_ceil(a: u128, b: u128, c: u128) -> u128 {
     }
 }
 
-/// The same where the product does not fit: long multiplication by the bits of `b`, with quotient and remainder kept apart.
+/// The same for a product that does not fit: long multiplication by the bits of `b`, with quotient
+/// and remainder kept apart.
 fn wide_mul_div_ceil(a: u128, b: u128, c: u128) -> u128 {
     let (whole, part) = (a / c, a % c);
     let (mut quotient, mut remainder) = (Some(0_u128), 0_u128);

@@ -41,13 +41,13 @@ pub enum UsdError {
 impl Usd {
     pub const ZERO: Self = Self { nanos: 0 };
 
-    /// From billionths of a dollar.
+    /// Converts from billionths of a dollar.
     #[inline]
     pub const fn from_nanos(nanos: u128) -> Self {
         Self { nanos }
     }
 
-    /// From millionths of a dollar.
+    /// Converts from millionths of a dollar.
     pub const fn from_micros(micros: u64) -> Self {
         Self { nanos: micros as u128 * 1000 }
     }

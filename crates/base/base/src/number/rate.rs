@@ -18,7 +18,7 @@ pub struct Rate {
 impl Rate {
     pub const ZERO: Self = Self { nanos_per_day: 0 };
 
-    /// From billionths of a time per day.
+    /// Converts from billionths of an event per day.
     pub const fn from_nanos_per_day(nanos_per_day: u128) -> Self {
         Self { nanos_per_day }
     }

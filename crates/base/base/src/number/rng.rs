@@ -37,12 +37,12 @@ impl Rng {
         ((self.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// From the standard normal distribution.
+    /// A sample from the standard normal distribution.
     pub fn normal(&mut self) -> f64 {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// From the exponential distribution with mean one.
+    /// A sample from the exponential distribution with mean one.
     pub fn exponential(&mut self) -> f64 {
         -self.unit().ln()
     }

@@ -13,10 +13,10 @@ use rustix::process::Signal;
 
 use crate::tie_to_parent;
 
-/// A grandchild may keep the pipe of standard error open; it is not waited for any longer than this.
+/// Maximum time to wait for the pipe of standard error, which a grandchild may keep open.
 const STDERR_GRACE: Duration = Duration::from_millis(500);
 
-/// Why there is no output.
+/// The reason why there is no output.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     #[error("it cannot be started: {0}")]
@@ -63,7 +63,7 @@ fn communicate(
     let stdout = read_in_background(child.stdout.take(), max_bytes);
     let stderr = read_in_background(child.stderr.take(), max_bytes);
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that answers without reading has closed the pipe.
+        // A program that exits without reading its input has closed the pipe.
         let _ = stdin.write_all(input);
     }
     let stdout = match stdout.recv_timeout(timeout) {
@@ -93,7 +93,7 @@ fn read_in_background(
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = pipe.map_or(Ok(0), |pipe| pipe.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes));
-        // Nobody listens any more if the program took too long.
+        // The receiver is gone if the program took too long.
         let _ = sender.send(read.map(|_| bytes));
     });
     receiver

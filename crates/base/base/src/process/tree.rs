@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 /// How long killed processes may take to disappear. One that is stuck in the kernel cannot be killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A step of waiting for processes to disappear.
+/// Interval of checks whether processes have disappeared.
 const KILL_PAUSE: Duration = Duration::from_millis(2);
 
 /// Makes orphaned descendants children of this process.
@@ -118,11 +118,11 @@ pub fn start_time(pid: i32) -> Option<u64> {
     Stat::read(pid)?.field(22)
 }
 
-/// Kills all processes whose environment has `variable` with a path below `directory`: what is left if their subreaper was
-/// killed, too. Returns their number.
+/// Kills all processes whose environment has `variable` with a path below `directory`: those that
+/// remain if their subreaper was killed, too. Returns their number.
 ///
-/// A child that has not yet replaced its parent's program has the parent's environment, and is not found. It also has the
-/// parent's locks: whoever has taken such a lock exclusively knows that no such child is left.
+/// A child that has not yet replaced its parent's program has the parent's environment, and is not
+/// found. It also has the parent's locks, so an exclusive lock proves that no such child is left.
 pub fn kill_marked(variable: &str, directory: &Path) -> usize {
     let mut prefix = format!("{variable}=").into_bytes();
     prefix.extend_from_slice(directory.as_os_str().as_bytes());

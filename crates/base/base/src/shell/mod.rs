@@ -27,7 +27,7 @@ pub struct Word<'t> {
 pub enum Part<'t> {
     /// Literal text. A character after a backslash is a separate part.
     Literal {
-        /// Without the backslash.
+        /// The text without the backslash.
         text: &'t str,
         span: Range<usize>,
     },

@@ -38,8 +38,8 @@ fn scaled(count: u64, units: &[(u64, &str)]) -> String {
     format!("{count} B")
 }
 
-/// A time in its two largest units: `45 s`, `12 min`, `3 h 20 min`, `7 d 4 h`. Seconds are left out beside ten minutes, and
-/// minutes beside ten hours.
+/// A time in its two largest units: `45 s`, `12 min`, `3 h 20 min`, `7 d 4 h`. Seconds are omitted
+/// from ten minutes on, and minutes from ten hours on.
 pub fn duration(time: Duration) -> String {
     rounded_duration(time, 10)
 }

@@ -22,10 +22,11 @@ const NOT_IN_PATH: &AsciiSet = &RESERVED
     .remove(b';')
     .remove(b'=');
 
-/// What cannot stand in a header value such as `grpc-message`: controls, non-ASCII and the percent sign itself.
+/// Characters not allowed in a header value such as `grpc-message`: controls, non-ASCII and the
+/// percent sign itself.
 const NOT_PRINTABLE: &AsciiSet = &CONTROLS.add(b'%');
 
-/// What cannot stand in a URL at all.
+/// Characters not allowed anywhere in a URL.
 const INVALID: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')

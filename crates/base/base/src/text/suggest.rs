@@ -1,12 +1,12 @@
 //! "Did you mean": the known names closest to an unknown one.
 
-/// More suggestions than this are a list, not a hint.
+/// Maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 3;
 
 /// How similar two names must be, on a scale from 0 to 1.
 const THRESHOLD: f64 = 0.72;
 
-/// A longer name is not a typo, and comparing it would take long.
+/// Maximum length of a compared name: a longer one is not a typo, and slow to compare.
 const LONGEST_NAME: usize = 200;
 
 /// The candidates most similar to `query`, best first; empty if none is similar.
@@ -32,7 +32,7 @@ pub fn closest<'a>(query: &str, candidates: impl IntoIterator<Item = &'a str>) -
     nearest(query, candidates).into_iter().next()
 }
 
-/// The versions just below and just above an unknown one: similar digits say nothing about numbers.
+/// The versions just below and just above an unknown one: similar digits mean nothing for numbers.
 pub fn adjacent<T: Ord + ToString>(wanted: &T, known: impl IntoIterator<Item = T>) -> Vec<String> {
     let (mut below, mut above): (Option<T>, Option<T>) = (None, None);
     for version in known {

@@ -23,7 +23,7 @@ impl Timestamp {
         Self { millis: i64::try_from(since.as_millis()).unwrap_or(i64::MAX) }
     }
 
-    /// From milliseconds since 1970.
+    /// Converts from milliseconds since 1970.
     pub fn from_millis(millis: u64) -> Self {
         Self { millis: i64::try_from(millis).unwrap_or(i64::MAX) }
     }
@@ -54,8 +54,8 @@ impl Timestamp {
         Date::from_days_since_epoch(i32::try_from(self.millis.div_euclid(MILLIS_PER_DAY)).unwrap_or(i32::MAX))
     }
 
-    /// Parses RFC 3339: `2026-11-15T12:30:05.123Z`, with an offset such as `+01:00`, or shorter, down to the date alone.
-    /// Without a zone it is UTC, as in logs.
+    /// Parses RFC 3339: `2026-11-15T12:30:05.123Z`, with an offset such as `+01:00`, or shorter,
+    /// down to the date alone. A time without a zone is UTC, as in logs.
     pub fn parse(text: &str) -> Option<Self> {
         let day: Date = text.get(..10)?.parse().ok()?;
         let rest = text.get(10..)?;

@@ -56,7 +56,7 @@ impl<E: Retryable + std::error::Error + 'static> Retryable for DownloadError<E> 
 pub struct Download<'a> {
     /// The name under which progress is reported.
     pub name: &'a str,
-    /// Who observes it.
+    /// The observer of the transfer.
     pub progress: &'a dyn Progress,
     /// How failures are repeated.
     pub retries: RetryPolicy,
@@ -65,8 +65,8 @@ pub struct Download<'a> {
 impl Download<'_> {
     /// Fills the file, verifies it and renames it to its final path.
     ///
-    /// `request` asks for the bytes from the given one on. Its response must be 200, 206, or 416 where a range was
-    /// requested; any other is an error for it to make.
+    /// `request` requests the bytes from the given offset on. Its response must be 200, 206, or 416
+    /// if a range was requested; it must turn any other into an error.
     pub fn run<E: Retryable + std::error::Error>(
         &self,
         partial: &mut PartialFile,
@@ -152,7 +152,7 @@ impl Download<'_> {
                 }
             };
             if !partial.append(buffer.part(..count))? {
-                // What came before cannot be trusted either.
+                // The bytes before it cannot be trusted either.
                 partial.restart()?;
                 return Err(DownloadError::WrongSize(format!(
                     "the server sends more than the expected {size} bytes"

@@ -19,10 +19,10 @@ pub enum Finished {
     },
 }
 
-/// A file of known size and digest that is being written beside its final path.
+/// A file of known size and digest that is being written next to its final path.
 ///
-/// It is locked as long as this lives, hashed on the way, synced and then renamed, so that nobody sees it half. What a
-/// killed process leaves is continued by the next.
+/// It is locked as long as this lives, hashed on the way, synced and then renamed, so that it is
+/// never visible incomplete. The next process continues the file of a killed one.
 pub struct PartialFile {
     file: File,
     path: PathBuf,

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Observes transfers. Calls come from the thread that transfers, several at once where several threads do; they
 /// should return quickly. `what` is a digest, an image's name or a file's name.
 pub trait Progress: Send + Sync {
-    /// A transfer begins; `already` bytes are there from an earlier run. `size` is `None` if the server does not tell it.
+    /// A transfer begins; `already` bytes exist from an earlier run. `size` is `None` if the server
+    /// does not report it.
     fn started(&self, what: &str, size: Option<u64>, already: u64) {
         let _ = (what, size, already);
     }

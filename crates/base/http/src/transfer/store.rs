@@ -19,10 +19,10 @@ pub struct BlobStore {
     directory: PathBuf,
 }
 
-/// What [`BlobStore::begin`] found.
+/// The state of a blob at [`BlobStore::begin`].
 pub enum Blob {
     Complete(PathBuf),
-    /// It is for the caller to write.
+    /// Incomplete; the caller writes it.
     Partial(Box<PartialFile>),
 }
 

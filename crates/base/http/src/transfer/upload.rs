@@ -47,7 +47,7 @@ pub enum UploadError<E: std::error::Error + 'static> {
     Offset {
         /// How many bytes were sent.
         sent: u64,
-        /// How many of them the server says it has.
+        /// Number of them that the server has, as it reports.
         confirmed: u64,
     },
     /// The content cannot be read.
@@ -69,7 +69,7 @@ impl<E: Retryable + std::error::Error + 'static> Retryable for UploadError<E> {
 pub struct Upload<'a> {
     /// The name under which progress is reported.
     pub name: &'a str,
-    /// Who observes it.
+    /// The observer of the transfer.
     pub progress: &'a dyn Progress,
     /// How failures are repeated. A chunk that arrives resets the count.
     pub retries: RetryPolicy,
@@ -78,7 +78,8 @@ pub struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// Sends all `total` bytes of `source`. With `resume`, the server is first asked what it has from an earlier run.
+    /// Sends all `total` bytes of `source`. With `resume`, first queries the server for the offset
+    /// that an earlier run reached.
     pub fn run<T: UploadTarget>(
         &self,
         source: &mut (impl Read + Seek),
@@ -162,14 +163,16 @@ enum Protocol {
 }
 
 impl<'a> UploadSession<'a> {
-    /// As OCI registries take uploads: PATCH with `Content-Range: 0-9`, answered by 202 with `Range: 0-9` and the URL of the
-    /// next request; GET tells the offset. [`close`](Self::close) then ends the upload.
+    /// Uploads as OCI registries expect: PATCH with `Content-Range: 0-9`; the response is 202 with
+    /// `Range: 0-9` and the URL of the next request; GET returns the offset. [`close`](Self::close)
+    /// then ends the upload.
     pub fn patch(client: &'a Client, url: impl Into<String>, authorization: Option<Secret>) -> Self {
         Self { client, url: url.into(), authorization, left_origin: false, protocol: Protocol::Patch }
     }
 
-    /// As storage services do: PUT with `Content-Range: bytes 0-9/100`, answered by 308 with `Range: bytes=0-9` and at the
-    /// end by 200 or 201; PUT with `Content-Range: bytes */100` tells the offset.
+    /// Uploads as storage services expect: PUT with `Content-Range: bytes 0-9/100`; the response is
+    /// 308 with `Range: bytes=0-9`, and at the end 200 or 201; PUT with `Content-Range: bytes
+    /// */100` returns the offset.
     pub fn put(client: &'a Client, url: impl Into<String>, authorization: Option<Secret>) -> Self {
         Self { client, url: url.into(), authorization, left_origin: false, protocol: Protocol::Put }
     }

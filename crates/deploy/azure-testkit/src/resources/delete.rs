@@ -98,7 +98,7 @@ impl Cloud {
         }
     }
 
-    /// Accepts a deletion that goes on. It is billed until now.
+    /// Accepts a deletion that ends later. Billing stops now.
     fn delete_later(&mut self, resource: &Resource, style: OperationStyle, seconds: Seconds) -> Answer {
         let (target, location) = (&resource.target, resource.location());
         let operation = self.begin(style, &target.key, &location);

@@ -1,4 +1,4 @@
-//! What all resources have in common.
+//! Resources: their common parts.
 
 mod delete;
 pub(crate) mod groups;

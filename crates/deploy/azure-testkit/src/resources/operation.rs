@@ -12,7 +12,7 @@ use crate::wire::answer::Answer;
 pub(crate) enum Progress {
     Running,
     Succeeded,
-    /// With the error that the service reports.
+    /// Failed, with the error that the service reports.
     Failed(Value),
     Canceled,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Operation {
     started: Seconds,
     ended: Option<Seconds>,
     progress: Progress,
-    /// What it returns in place of the resource.
+    /// The result that it returns in place of the resource.
     result: Option<Value>,
     /// Signatures that were handed out.
     signatures: Vec<String>,
@@ -134,7 +134,7 @@ impl Cloud {
         }
     }
 
-    /// What an operation returns in place of the resource.
+    /// Sets the result that an operation returns in place of the resource.
     pub(crate) fn set_result(&mut self, path: &str, result: Value) {
         self.operations.get_mut(&path.to_ascii_lowercase()).unwrap().result = Some(result);
     }
@@ -147,7 +147,7 @@ impl Cloud {
         format!("{}{path}?api-version=2021-04-01&{signature}", self.base)
     }
 
-    /// What a poll returns; none if there is no such operation.
+    /// The response to a poll; none if the operation does not exist.
     pub(crate) fn poll(&mut self, path: &str, query: &str) -> Option<Answer> {
         let operation = self.operations.get(&path.to_ascii_lowercase())?.clone();
         if !operation.signatures.iter().any(|signature| query.ends_with(signature.as_str())) {
@@ -184,7 +184,7 @@ impl Cloud {
     }
 }
 
-/// As long as a real one, which is a certificate in base64.
+/// A signature as long as a real one, which is a certificate in base64.
 fn signature(random: &mut Random) -> String {
     let certificate: String = (0..140).map(|_| format!("{:016x}", random.next())).collect();
     format!("t={}&c={certificate}&s={:032x}&h={:016x}", random.next(), random.next(), random.next())

@@ -1,4 +1,4 @@
-//! What all resource providers have in common: creating resources, and reading them.
+//! Common to all resource providers: creating resources, and reading them.
 
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ impl Cloud {
         self.accepted(target, &operation, style, is_new)
     }
 
-    /// The response to a PUT that goes on.
+    /// The response to a PUT whose operation continues.
     fn accepted(&mut self, target: &Target, operation: &str, style: OperationStyle, is_new: bool) -> Answer {
         let address = self.signed(operation);
         if style == OperationStyle::Location {
@@ -217,7 +217,7 @@ impl Cloud {
         }
     }
 
-    /// What a new resource brings with it.
+    /// Creates everything that comes with a new resource.
     fn on_created(&mut self, target: &Target) {
         match target.namespace() {
             "microsoft.compute" => self.machine_created(target),
@@ -237,7 +237,7 @@ impl Cloud {
         }
     }
 
-    /// What happens when an operation on a resource has succeeded.
+    /// Called when an operation on a resource has succeeded.
     fn on_changed(&mut self, key: &str) {
         let resource = &self.resources[key];
         match resource.target.kind.as_str() {
@@ -259,7 +259,7 @@ impl Cloud {
         self.render(&self.resources[key], false)
     }
 
-    /// What GET returns.
+    /// The body of a GET response.
     pub(crate) fn render(&self, resource: &Resource, expand: bool) -> Value {
         let mut body = match resource.target.kind.as_str() {
             "microsoft.compute/virtualmachines" => self.render_machine(resource, expand),
@@ -275,7 +275,7 @@ impl Cloud {
         body
     }
 
-    /// A list tells less about container groups.
+    /// The body in a list, which has fewer fields of container groups.
     fn render_in_list(&self, resource: &Resource) -> Value {
         let mut body = self.render(resource, false);
         if resource.target.kind == "microsoft.containerinstance/containergroups" {
@@ -308,7 +308,7 @@ impl Cloud {
                     _ => answer,
                 }
             }
-            // What Compute says of a machine that was evicted.
+            // The status of an evicted machine in Compute.
             None if target.kind == "microsoft.compute/virtualmachines" && self.was_evicted(&target.key) => {
                 Answer::error(404, "NotFound", "The entity was not found in this Azure location.")
             }

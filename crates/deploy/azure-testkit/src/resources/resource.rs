@@ -15,7 +15,7 @@ pub(crate) struct Resource {
     pub(crate) target: Target,
     /// Distinguishes it from an earlier one with the same id.
     pub(crate) serial: u64,
-    /// What GET returns, except for what changes by the second.
+    /// The body of a GET response, except for the parts that change by the second.
     pub(crate) body: Value,
     pub(crate) created: Seconds,
     /// GET is 404 before.

@@ -1,4 +1,4 @@
-//! What a path of Resource Manager names.
+//! The target that a path of Resource Manager names.
 
 /// The only subscription.
 pub const SUBSCRIPTION: &str = "11111111-2222-4333-8444-555555555555";
@@ -6,19 +6,19 @@ pub const SUBSCRIPTION: &str = "11111111-2222-4333-8444-555555555555";
 /// A resource, or a collection or an action of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// The id as it was asked for, without collection or action.
+    /// The id as in the request, without collection or action.
     pub(crate) id: String,
     /// The id in lower case: names are compared without regard to it.
     pub(crate) key: String,
     /// Namespace and types in lower case: `microsoft.app/jobs/executions`. Of a subscription or group: `subscriptions`,
     /// `microsoft.resources/resourcegroups`.
     pub(crate) kind: String,
-    /// Namespace and types as they were asked for.
+    /// Namespace and types as in the request.
     pub(crate) type_name: String,
     pub(crate) name: String,
-    /// The group's name as it was asked for.
+    /// The group's name as in the request.
     pub(crate) group: Option<String>,
-    /// What follows the resource, in lower case: `start`, `usages`, `deployments`.
+    /// The rest of the path after the resource, in lower case: `start`, `usages`, `deployments`.
     pub(crate) tail: Option<String>,
 }
 

@@ -127,7 +127,7 @@ impl Cloud {
             && self.ghosts.iter().any(|(resource, _)| resource.target.key == key)
     }
 
-    /// Removes a machine, and what its delete options say goes with it.
+    /// Removes a machine, and the resources that its delete options remove with it.
     pub(crate) fn remove_machine(&mut self, key: &str) {
         let machine = self.resources[key].clone();
         let disk = &machine.body["properties"]["storageProfile"]["osDisk"];

@@ -9,9 +9,9 @@ use crate::resources::target::Target;
 use crate::time::{Seconds, utc};
 use crate::wire::answer::Answer;
 
-/// What every container prints.
+/// The output of every container.
 pub(crate) const OUTPUT: &str = "hello from the stand-in\n";
-/// What a trial of a sweep prints after it.
+/// The further output of a trial of a sweep.
 pub(crate) const METRICS: &str = "epoch=1 loss=0.5\nepoch=2 loss=0.25\n";
 
 impl Cloud {
@@ -42,7 +42,7 @@ impl Cloud {
         let now = self.now;
         self.update(key, |group| group.started = Some(now));
         self.charge(key);
-        // Others are restarted when they end, and go on for ever.
+        // Others are restarted when they end, and run for ever.
         if ["Never", "OnFailure"]
             .contains(&self.resources[key].property("restartPolicy").as_str().unwrap_or("Always"))
         {

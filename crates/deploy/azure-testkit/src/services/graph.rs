@@ -69,7 +69,7 @@ impl Cloud {
         Ok(rows)
     }
 
-    /// What existed some time ago: new resources are missing, and deleted ones are still there.
+    /// The resources of some time ago: new ones are missing, and deleted ones are still listed.
     fn graph_rows(&self, is_wanted: impl Fn(&Resource) -> bool) -> Vec<Value> {
         let seen = self.now.saturating_sub(self.settings.graph_lag);
         let present =

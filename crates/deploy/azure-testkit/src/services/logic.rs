@@ -50,7 +50,7 @@ fn unsupported_action(actions: &Value) -> Option<String> {
 struct ActionOutcome {
     name: String,
     status: &'static str,
-    /// Of the HTTP response.
+    /// Status code of the HTTP response.
     code: Option<u16>,
     body: Value,
 }

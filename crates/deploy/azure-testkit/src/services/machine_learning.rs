@@ -11,15 +11,15 @@ use crate::time::{Seconds, duration, utc};
 use crate::wire::answer::Answer;
 
 const JOB: &str = "microsoft.machinelearningservices/workspaces/jobs";
-/// From the submission of a job until it runs: nodes and image.
+/// Time from the submission of a job until it runs: nodes and image.
 const STARTING: [(Seconds, &str); 3] = [(5, "Preparing"), (30, "Queued"), (90, "Running")];
-/// How long a node stays without a job, if its cluster does not say.
+/// Default time that a node stays without a job.
 const NODE_IDLE: Seconds = 120;
 
 /// A node of a cluster. It is billed while it exists.
 #[derive(Debug)]
 pub(crate) struct ClusterNode {
-    /// By its key, which is within that of the cluster.
+    /// Key of the node, which is within that of the cluster.
     key: String,
     cluster: String,
     /// The key of the job that it runs.

@@ -23,19 +23,19 @@ use crate::resources::target::Target;
 use crate::wire::answer::Answer;
 use crate::wire::route::fields;
 
-/// What lists the GPU of every container.
+/// The list of GPUs of every container.
 pub(crate) const DEVICES: &str = "GPU 0: Tesla T4 (UUID: GPU-1)\n";
 
-/// How long a connection waits for the client before it looks at the program.
+/// Time that a connection waits for the client before it polls the program.
 const POLL: Duration = Duration::from_millis(5);
 
-/// A client has this many polls to answer a goodbye.
+/// Number of polls within which a client must respond to a close frame.
 const MOST_POLLS: usize = 400;
 
 /// A program that may be started once.
 #[derive(Debug, Clone)]
 pub(crate) struct TerminalRequest {
-    /// One word: neither service takes arguments.
+    /// The program, a single word: neither service takes arguments.
     program: String,
     columns: u16,
     rows: u16,
@@ -239,7 +239,7 @@ impl<S: Read + Write> Session<S> {
                     self.socket.send(Message::binary([prefix, &bytes[..count]].concat()))?;
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                // What Linux says when nobody has the other end any longer.
+                // The error of Linux once the other end is closed.
                 Err(_) => return Ok(()),
             }
             let Some(message) = self.receive()? else { continue };
@@ -283,7 +283,7 @@ fn start(request: &TerminalRequest, container: &Path, path: &str) -> io::Result<
     rustix::fs::fcntl_setfl(&ours, status | OFlags::NONBLOCK)?;
     let ours = File::from(ours);
     resize(&ours, request.columns, request.rows);
-    // What started the tests may ignore signals, which a container does not.
+    // The parent of the tests may ignore signals, which a container does not.
     let child = Command::new("env")
         .args(["--default-signal", "setsid", "--ctty", "--wait", &request.program])
         .env_clear()

@@ -15,7 +15,7 @@ use crate::wire::answer::Answer;
 use crate::wire::sign_in::Caller;
 
 const KIND: &str = "microsoft.resources/deployments";
-/// From the acceptance of a template to the first resource.
+/// Time from the acceptance of a template to the first resource.
 const START_SECONDS: Seconds = 2;
 
 /// A template that is being carried out.
@@ -118,7 +118,7 @@ impl Cloud {
         Ok(scope)
     }
 
-    /// What Azure checks before anything exists: types, functions, and quota of machines.
+    /// The checks of Azure before anything exists: types, functions, and quota of machines.
     fn refuse_template(&self, target: &Target, template: &Value, scope: &Scope) -> Option<Answer> {
         let invalid = |message: String| Some(Answer::error(400, "InvalidTemplate", message));
         let resources = template["resources"].as_array().cloned().unwrap_or_default();
@@ -303,7 +303,7 @@ impl Cloud {
         }
     }
 
-    /// `cancel` and `operations`. What has begun goes on; what has not, does not begin.
+    /// `cancel` and `operations`. Operations that have begun continue; others do not begin.
     pub(crate) fn deployment_action(
         &mut self,
         target: &Target,

@@ -7,7 +7,7 @@ use crate::random::uuid;
 use crate::resources::target::{SUBSCRIPTION, Target};
 use crate::templates::expression::{Expression, parse};
 
-/// Where and with which values a template is evaluated.
+/// The target and the values with which a template is evaluated.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
     /// The group that is deployed to; none for the subscription.

@@ -1,4 +1,4 @@
-//! What the cloud answers.
+//! Responses of the cloud.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Requests as they arrive, and what they are answered.
+//! Requests as they arrive, and the responses to them.
 
 pub(crate) mod answer;
 pub(crate) mod route;

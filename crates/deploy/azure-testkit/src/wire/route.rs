@@ -11,7 +11,7 @@ use crate::services::container_instances::{METRICS, OUTPUT};
 use crate::wire::answer::Answer;
 use crate::wire::sign_in::Caller;
 
-/// What stands before the host of a Batch account and of the run history of a region, in the paths of their requests.
+/// Path prefixes of requests to the host of a Batch account, and to that of a region's run history.
 pub(crate) const BATCH: &str = "/batch/";
 pub(crate) const RUN_HISTORY: &str = "/ml/";
 
@@ -21,7 +21,7 @@ fn on_host<'p>(path: &'p str, plane: &str) -> Option<(&'p str, &'p str)> {
     Some(rest.split_at(rest.find('/')?))
 }
 
-/// What a client sees that asks a host which does not exist.
+/// The response to a client that connects to a host which does not exist.
 fn no_such_host(host: &str) -> Answer {
     Answer { text: Some(format!("the host {host} does not exist")), ..Answer::empty(421) }
 }
@@ -182,7 +182,7 @@ impl Cloud {
         }
     }
 
-    /// The headers that say how many requests are left.
+    /// The headers with the number of requests that are left.
     fn with_limits(&self, method: &str, path: &str, answer: Answer) -> Answer {
         let answer = if answer.body.is_some() {
             answer.with("Content-Type", "application/json; charset=utf-8")

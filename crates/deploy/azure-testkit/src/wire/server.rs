@@ -20,10 +20,11 @@ use crate::services::terminal;
 use crate::time::http_date;
 use crate::wire::answer::Answer;
 
-/// A client that sends more than this in one schedule polls for ever, and is killed.
+/// Maximum number of requests in one schedule; a client that sends more polls for ever, and is
+/// killed.
 const MOST_REQUESTS: u64 = 5000;
 
-/// What the threads of connections share.
+/// State shared by the threads of connections.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) cloud: Mutex<Cloud>,
@@ -46,7 +47,7 @@ pub(crate) struct Wire {
     pub(crate) seen: Vec<String>,
 }
 
-/// What is sent back.
+/// The outcome of a request on the wire.
 enum WireOutcome {
     Reply(Answer),
     Close,
@@ -167,7 +168,7 @@ impl Shared {
     }
 }
 
-/// Adds what a newer version of an API may answer.
+/// Adds fields that a newer version of an API may return.
 fn add_newer_fields(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Tokens: who asks, for which API, until when.
+//! Tokens: their owner, API and expiry.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,10 +14,10 @@ pub const TENANT: &str = "22222222-3333-4444-8555-666666666666";
 /// The service principal that signs in.
 pub const CLIENT_ID: &str = "33333333-4444-4555-8666-777777777777";
 
-/// On whose behalf something is done.
+/// The identity on whose behalf a request is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// Whoever signed in.
+    /// The signed-in user.
     User,
     /// A managed identity, by its object id.
     Identity(String),

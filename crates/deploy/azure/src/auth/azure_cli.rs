@@ -19,7 +19,8 @@ const METHOD: &str = "az";
 /// az is a Python program that may have to reach the network first.
 const TIMEOUT: Duration = Duration::from_secs(90);
 const MAX_OUTPUT: u64 = 1 << 20;
-/// The least that is left of a token without a time; the next request asks az again, which has a cache of its own.
+/// Assumed remaining lifetime of a token without a time; the next request runs az again, which has
+/// a cache of its own.
 const UNKNOWN_LIFETIME: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
@@ -30,16 +31,17 @@ pub(super) struct AzureCli {
     subscription: Option<String>,
 }
 
-/// What `az account get-access-token` prints. `expiresOn` is local time without a zone, and is not used.
+/// The output of `az account get-access-token`. `expiresOn` is local time without a zone, and is
+/// not used.
 #[derive(Deserialize)]
 struct CliToken {
     #[serde(rename = "accessToken")]
     token: Secret,
-    /// In seconds since 1970; since az 2.54.
+    /// Expiry in seconds since 1970; since az 2.54.
     expires_on: Option<u64>,
 }
 
-/// What `az account show` prints.
+/// The output of `az account show`.
 #[derive(Deserialize)]
 struct CliAccount {
     id: String,
@@ -87,7 +89,7 @@ impl AzureCli {
         if !output.status.success() {
             return Err(SignInError::azure_cli(&String::from_utf8_lossy(&output.stderr)));
         }
-        // Not what does not fit: it may be a token.
+        // Leave the output out of the error: it may contain a token.
         serde_json::from_slice(&output.stdout).map_err(|_| malformed(METHOD, "its output is not as expected"))
     }
 }

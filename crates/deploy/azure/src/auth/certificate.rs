@@ -16,9 +16,9 @@ use serde_json::json;
 use super::SignInError;
 use crate::guid;
 
-/// No file with a key and a chain of certificates is larger.
+/// Maximum size of a file with a key and a chain of certificates.
 const MAX_FILE: u64 = 1 << 20;
-/// An assertion may live for 10 minutes, in seconds.
+/// Lifetime of an assertion in seconds; 10 minutes is the maximum.
 const LIFETIME: u64 = 600;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ struct JwtHeader {
 
 struct SigningKey {
     key: RsaKeyPair,
-    /// That of the key first.
+    /// The certificates; that of the key is the first.
     chain: Vec<CertificateDer<'static>>,
 }
 

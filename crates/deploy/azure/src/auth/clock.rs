@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use cudock_base::Timestamp;
 
-/// How far the services' clock is ahead of the local one, as the last response told.
+/// The lead of the services' clock over the local one, according to the last response.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock {
     ahead_millis: AtomicI64,

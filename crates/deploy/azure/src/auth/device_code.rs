@@ -10,7 +10,7 @@ use cudock_http::{Method, Request, sleep_unless};
 use super::SignInError;
 use super::error::malformed;
 use super::token::AccessToken;
-use super::token_endpoint::{TokenAnswer, TokenRequest};
+use super::token_endpoint::{TokenRequest, TokenResponse};
 use crate::cloud::Audience;
 
 const METHOD: &str = "a device code";
@@ -40,7 +40,7 @@ impl fmt::Debug for DeviceCode {
     }
 }
 
-/// What follows a refusal while the user signs in.
+/// The next action after a refusal while the user signs in.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Again(Duration),
@@ -64,16 +64,16 @@ impl DeviceCode {
         let scope = format!("{} offline_access openid profile", audience.scope());
         let mut refresh_token = lock(&self.refresh_token);
         let refreshed = refresh_token.as_ref().map(|refresh| self.refresh(request, &scope, refresh));
-        let answer = match refreshed {
-            Some(Ok(answer)) => answer,
+        let response = match refreshed {
+            Some(Ok(response)) => response,
             // A network that fails now would fail again.
             Some(Err(error)) if !matches!(error, SignInError::Refused { .. }) => return Err(error),
             _ => self.ask_user(request, &scope)?,
         };
-        if let Some(next) = answer.field("refresh_token") {
+        if let Some(next) = response.field("refresh_token") {
             *refresh_token = Some(Secret::new(next));
         }
-        answer.token(METHOD, request.clock)
+        response.token(METHOD, request.clock)
     }
 
     fn refresh(
@@ -81,7 +81,7 @@ impl DeviceCode {
         request: &TokenRequest<'_>,
         scope: &str,
         refresh_token: &Secret,
-    ) -> Result<TokenAnswer, SignInError> {
+    ) -> Result<TokenResponse, SignInError> {
         let fields = [
             ("grant_type", "refresh_token"),
             ("client_id", self.client_id.as_str()),
@@ -91,7 +91,7 @@ impl DeviceCode {
         request.post(METHOD, &self.tenant, &fields, &[refresh_token])
     }
 
-    fn ask_user(&self, request: &TokenRequest<'_>, scope: &str) -> Result<TokenAnswer, SignInError> {
+    fn ask_user(&self, request: &TokenRequest<'_>, scope: &str) -> Result<TokenResponse, SignInError> {
         let http = |error| SignInError::Http { method: METHOD, error };
         let url = format!("{}/{}/oauth2/v2.0/devicecode", request.cloud.authority(), self.tenant);
         let fields = [("client_id", self.client_id.as_str()), ("scope", scope)];
@@ -100,7 +100,7 @@ impl DeviceCode {
             return Err(SignInError::refused(METHOD, begun.status, &begun.body, []));
         }
         let (Some(code), Some(message)) = (begun.field("device_code"), begun.field("message")) else {
-            return Err(malformed(METHOD, "the answer has no device_code"));
+            return Err(malformed(METHOD, "the response has no device_code"));
         };
         let code: Secret = Secret::new(code);
         let number =
@@ -118,13 +118,13 @@ impl DeviceCode {
             if !sleep_unless(request.canceled, interval) {
                 return Err(SignInError::Canceled);
             }
-            let answer = request.send(&poll).map_err(http)?;
-            if answer.status == 200 {
-                return Ok(answer);
+            let response = request.send(&poll).map_err(http)?;
+            if response.status == 200 {
+                return Ok(response);
             }
-            match after_refusal(answer.field("error"), interval) {
+            match after_refusal(response.field("error"), interval) {
                 Next::Again(next) if Instant::now() < deadline => interval = next,
-                _ => return Err(SignInError::refused(METHOD, answer.status, &answer.body, [&code])),
+                _ => return Err(SignInError::refused(METHOD, response.status, &response.body, [&code])),
             }
         }
     }

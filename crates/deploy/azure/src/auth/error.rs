@@ -1,4 +1,4 @@
-//! Why nobody could be signed in.
+//! Errors of signing in.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::error::network_hint;
 
-/// No longer part of a message is shown, in characters.
+/// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 300;
 
-/// Why there is no token. No variant holds a secret.
+/// The reason why there is no token. No variant holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignInError {
@@ -31,7 +31,7 @@ pub enum SignInError {
     /// A response without a token, or a program's output that is none.
     #[error("cannot sign in to Azure with {method}: {reason}")]
     Malformed { method: &'static str, reason: String },
-    /// There is no metadata service here.
+    /// This machine has no metadata service.
     #[error("no managed identity: this machine has no Azure metadata service")]
     NoManagedIdentity,
     #[error("the Azure CLI failed: {message}")]
@@ -50,7 +50,7 @@ pub enum SignInError {
 }
 
 impl SignInError {
-    /// What a token endpoint or metadata service says about its refusal. `secrets` are left out of its message.
+    /// The refusal of a token endpoint or metadata service. `secrets` are left out of its message.
     pub(super) fn refused<'a>(
         method: &'static str,
         status: u16,
@@ -67,7 +67,7 @@ impl SignInError {
         Self::Refused { method, number, message }
     }
 
-    /// What az wrote to standard error.
+    /// The error in az's standard error.
     pub(super) fn azure_cli(stderr: &str) -> Self {
         let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = lines.clone().find(|line| line.starts_with("ERROR")).or_else(|| lines.next());
@@ -103,7 +103,7 @@ fn aadsts_number(text: &str) -> Option<u32> {
     digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// What to do about an AADSTS number.
+/// The hint for an AADSTS number.
 fn number_hint(number: u32) -> Option<&'static str> {
     Some(match number {
         7_000_215 => "AZURE_CLIENT_SECRET must be the value of the secret, not its id",
@@ -174,7 +174,7 @@ pub(super) fn malformed(method: &'static str, reason: &str) -> SignInError {
     SignInError::Malformed { method, reason: reason.to_owned() }
 }
 
-/// Whether the network failed, and not what answered.
+/// Whether the network failed, and there was no response.
 pub(super) fn is_unreachable(error: &HttpError) -> bool {
     matches!(error.kind, HttpErrorKind::Transient | HttpErrorKind::Permanent)
 }

@@ -16,17 +16,17 @@ pub(super) const METHOD: &str = "a managed identity";
 /// The address of the metadata service of virtual machines, which no other machine has.
 const IMDS: &str = "http://169.254.169.254";
 const IMDS_HOST: &str = "AZURE_POD_IDENTITY_AUTHORITY_HOST";
-/// A metadata service may have to fetch the token first.
+/// Time limit for a metadata service, which may have to fetch the token first.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
 pub(super) struct ManagedIdentity {
     service: IdentityEndpoint,
-    /// Of a user-assigned identity.
+    /// Client id of a user-assigned identity.
     client_id: Option<String>,
 }
 
-/// Which service hands out the tokens.
+/// The service that issues the tokens.
 #[derive(Debug, Clone)]
 enum IdentityEndpoint {
     /// App Service, Functions and Container Apps.
@@ -93,25 +93,25 @@ impl ManagedIdentity {
             _ => (false, false),
         };
         let max_retries = if is_probe { 0 } else { request.retries.max_retries };
-        let answer = RetryPolicy { max_retries, ..request.retries }.run(&NoProgress, "sign-in", || {
+        let response = RetryPolicy { max_retries, ..request.retries }.run(&NoProgress, "sign-in", || {
             // While IMDS is updated, it returns 404 and 410.
             let is_restarting = |status| is_imds && !is_probe && matches!(status, 404 | 410);
             send_once(&http, request.clock, &wanted, |status| {
                 !matches!(status, 429 | 500..) && !is_restarting(status)
             })
         });
-        let answer = answer.map_err(|error| match error {
+        let response = response.map_err(|error| match error {
             error if is_imds && !has_worked && is_unreachable(&error) => SignInError::NoManagedIdentity,
             error => SignInError::Http { method: METHOD, error },
         })?;
-        if answer.status != 200 {
+        if response.status != 200 {
             // Another cloud has its metadata service at the same address, and it knows nothing of this path.
-            if is_probe && answer.status != 400 {
+            if is_probe && response.status != 400 {
                 return Err(SignInError::NoManagedIdentity);
             }
-            return Err(SignInError::refused(METHOD, answer.status, &answer.body, self.secret()));
+            return Err(SignInError::refused(METHOD, response.status, &response.body, self.secret()));
         }
-        answer.token(METHOD, request.clock)
+        response.token(METHOD, request.clock)
     }
 
     fn secret(&self) -> Option<&Secret> {

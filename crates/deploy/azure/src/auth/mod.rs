@@ -153,7 +153,7 @@ impl SignIn {
                     return Ok(token);
                 }
                 Err(error) if self.flows.len() == 1 => return Err(error),
-                // What is there and failed has a better explanation than what is not there.
+                // A source that exists and failed explains more than one that does not exist.
                 Err(SignInError::NoManagedIdentity) => {}
                 Err(error) if reason == SignInError::NotSignedIn => reason = error,
                 Err(_) => {}

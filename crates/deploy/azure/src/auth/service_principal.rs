@@ -53,7 +53,7 @@ impl Application {
             self.token_by_assertion(METHOD, request, audience, &assertion)
         };
         match sign_in() {
-            // The refusal told the right time.
+            // The response carries the server's time; sign again with it.
             Err(error) if error.number() == Some(ASSERTION_TIME) => sign_in(),
             result => result,
         }

@@ -43,7 +43,7 @@ impl SignInMethod {
         ("device-code", Self::DeviceCode),
     ];
 
-    /// What users call them.
+    /// The names of the methods.
     pub(super) fn names() -> [&'static str; 5] {
         Self::ALL.map(|(name, _)| name)
     }
@@ -59,7 +59,7 @@ impl FromStr for SignInMethod {
     }
 }
 
-/// What the user set. What is absent comes from environment variables.
+/// The user's settings. Absent ones come from environment variables.
 #[derive(Clone, Default)]
 pub struct SignInOptions {
     pub method: Option<SignInMethod>,

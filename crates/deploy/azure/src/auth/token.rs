@@ -8,15 +8,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cudock_base::{Secret, text};
 use serde_json::Value;
 
-/// A token is replaced this long before its end.
+/// Time before its expiry at which a token is replaced.
 const REFRESH_BEFORE: Duration = Duration::from_secs(5 * 60);
-/// No token lives longer.
+/// Maximum lifetime of a token.
 const MAX_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[derive(Debug, Clone)]
 pub(super) struct AccessToken {
     pub(super) secret: Secret,
-    /// By this machine's monotonic clock, which nobody sets.
+    /// Expiry by this machine's monotonic clock, which is never adjusted.
     expires: Instant,
 }
 
@@ -34,7 +34,8 @@ impl AccessToken {
     }
 }
 
-/// Who is signed in, as the token says. Nothing is verified: this is for messages and tags.
+/// The signed-in identity according to the token. Nothing is verified: this is for messages and
+/// tags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Principal {
     /// A user's name, such as `me@example.com`.

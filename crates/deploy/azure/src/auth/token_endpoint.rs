@@ -1,4 +1,4 @@
-//! Requests to the service that issues tokens, and what it answers.
+//! Requests to the service that issues tokens, and its responses.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::error::malformed;
 use super::token::AccessToken;
 use crate::cloud::Cloud;
 
-/// No answer with a token is larger.
-const MAX_ANSWER: u64 = 256 << 10;
+/// Maximum size of a token response.
+const MAX_RESPONSE: u64 = 256 << 10;
 
-/// What every way to sign in works with.
+/// State shared by all sign-in methods.
 pub(crate) struct TokenRequest<'a> {
     pub(crate) http: &'a Client,
     pub(crate) cloud: &'a Cloud,
@@ -25,8 +25,8 @@ pub(crate) struct TokenRequest<'a> {
     pub(crate) canceled: &'a AtomicBool,
 }
 
-/// An answer, whatever its status.
-pub(super) struct TokenAnswer {
+/// A response, whatever its status.
+pub(super) struct TokenResponse {
     pub(super) status: u16,
     pub(super) body: Value,
     date: Option<Timestamp>,
@@ -38,8 +38,8 @@ impl TokenRequest<'_> {
         format!("{}/{tenant}/oauth2/v2.0/token", self.cloud.authority())
     }
 
-    /// Sends a request until the answer is final.
-    pub(super) fn send(&self, request: &Request) -> Result<TokenAnswer, HttpError> {
+    /// Sends a request until the response is final.
+    pub(super) fn send(&self, request: &Request) -> Result<TokenResponse, HttpError> {
         self.retries.run(&NoProgress, "sign-in", || send_once(self.http, self.clock, request, is_final))
     }
 
@@ -50,25 +50,25 @@ impl TokenRequest<'_> {
         tenant: &str,
         fields: &[(&str, &str)],
         secrets: &[&Secret],
-    ) -> Result<TokenAnswer, SignInError> {
+    ) -> Result<TokenResponse, SignInError> {
         let request = Request::new(cudock_http::Method::POST, self.endpoint(tenant))
             .accept("application/json")
             .form(fields);
-        let answer = self.send(&request).map_err(|error| SignInError::Http { method, error })?;
-        if answer.status == 200 {
-            return Ok(answer);
+        let response = self.send(&request).map_err(|error| SignInError::Http { method, error })?;
+        if response.status == 200 {
+            return Ok(response);
         }
-        Err(SignInError::refused(method, answer.status, &answer.body, secrets.iter().copied()))
+        Err(SignInError::refused(method, response.status, &response.body, secrets.iter().copied()))
     }
 }
 
-/// Sends a request once. What is not final by `is_final` becomes an error that may be retried.
+/// Sends a request once. A status that is not final by `is_final` becomes an error that may be retried.
 pub(super) fn send_once(
     http: &Client,
     clock: &ServerClock,
     request: &Request,
     is_final: impl FnOnce(u16) -> bool,
-) -> Result<TokenAnswer, HttpError> {
+) -> Result<TokenResponse, HttpError> {
     let mut response = http.send(request)?;
     let (status, date) = (response.status(), response.date());
     clock.observe(date);
@@ -79,32 +79,35 @@ pub(super) fn send_once(
         let kind = if error.is_transient() { error.kind } else { HttpErrorKind::Status(503) };
         return Err(HttpError { kind, ..error });
     }
-    let bytes = response.bytes(MAX_ANSWER)?;
-    Ok(TokenAnswer { status, body: serde_json::from_slice(&bytes).unwrap_or_default(), date })
+    let bytes = response.bytes(MAX_RESPONSE)?;
+    Ok(TokenResponse { status, body: serde_json::from_slice(&bytes).unwrap_or_default(), date })
 }
 
 fn is_final(status: u16) -> bool {
     !matches!(status, 408 | 429 | 500..)
 }
 
-impl TokenAnswer {
+impl TokenResponse {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.body.get(name)?.as_str()
     }
 
-    /// The token in a successful answer. Its end is told relative to the answer (`expires_in`), or by the issuer's clock
-    /// (`expires_on`), which the answer's date tells; both as numbers or as text.
+    /// The token in a successful response. Its expiry is relative to the response (`expires_in`),
+    /// or by the issuer's clock (`expires_on`), which the response's date shows; both are numbers
+    /// or text.
     pub(super) fn token(
         &self,
         method: &'static str,
         clock: &ServerClock,
     ) -> Result<AccessToken, SignInError> {
         let token = self.field("access_token").filter(|token| !token.is_empty());
-        let token = token.ok_or_else(|| malformed(method, "the answer has no access_token"))?;
+        let token = token.ok_or_else(|| malformed(method, "the response has no access_token"))?;
         let lifetime = match (self.seconds("expires_in"), self.seconds("expires_on")) {
             (Some(seconds), _) => Duration::from_secs(seconds),
             (None, Some(end)) => until(end, self.date.unwrap_or_else(|| clock.now())),
-            (None, None) => return Err(malformed(method, "the answer does not tell when the token expires")),
+            (None, None) => {
+                return Err(malformed(method, "the response does not contain the expiry of the token"));
+            }
         };
         Ok(AccessToken::new(Secret::new(token), lifetime))
     }
@@ -141,15 +144,15 @@ mod tests {
         ] {
             let mut body = body;
             body["access_token"] = json!("t");
-            let answer = TokenAnswer { status: 200, body, date };
-            let token = answer.token("a test", &ServerClock::default());
-            assert_eq!(token.ok().map(|token| token.is_fresh()), is_fresh, "{}", answer.body);
+            let response = TokenResponse { status: 200, body, date };
+            let token = response.token("a test", &ServerClock::default());
+            assert_eq!(token.ok().map(|token| token.is_fresh()), is_fresh, "{}", response.body);
         }
         for body in
             [json!({"expires_in": 1}), json!({"access_token": 1}), json!([]), json!({"access_token": ""})]
         {
-            let answer = TokenAnswer { status: 200, body, date: None };
-            assert!(answer.token("a test", &ServerClock::default()).is_err());
+            let response = TokenResponse { status: 200, body, date: None };
+            assert!(response.token("a test", &ServerClock::default()).is_err());
         }
     }
 }

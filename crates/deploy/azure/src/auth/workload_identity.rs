@@ -14,10 +14,10 @@ use super::token_endpoint::TokenRequest;
 use crate::cloud::Audience;
 
 pub(super) const METHOD: &str = "workload identity federation";
-/// No token is larger.
+/// Maximum size of a token.
 const MAX_TOKEN: u64 = 64 << 10;
 
-/// Where the other issuer's token comes from.
+/// The source of the other issuer's token.
 #[derive(Debug, Clone)]
 pub(super) enum TokenIssuer {
     /// A file that is replaced while the process runs, so it is read anew for each token.
@@ -53,10 +53,11 @@ fn github_token(url: &str, token: &Secret, request: &TokenRequest<'_>) -> Result
     let wanted = Request::get(format!("{url}{separator}audience={audience}"))
         .accept("application/json")
         .authorization(Some(bearer_authorization(token)));
-    let answer = request.send(&wanted).map_err(|error| SignInError::Http { method: METHOD, error })?;
-    if answer.status != 200 {
-        return Err(SignInError::refused(METHOD, answer.status, &answer.body, [token]));
+    let response = request.send(&wanted).map_err(|error| SignInError::Http { method: METHOD, error })?;
+    if response.status != 200 {
+        return Err(SignInError::refused(METHOD, response.status, &response.body, [token]));
     }
-    let assertion = answer.field("value").ok_or_else(|| malformed(METHOD, "GitHub's answer has no token"))?;
+    let assertion =
+        response.field("value").ok_or_else(|| malformed(METHOD, "GitHub's response has no token"))?;
     Ok(Secret::new(assertion))
 }

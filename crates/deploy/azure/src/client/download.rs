@@ -1,4 +1,4 @@
-//! Files, streams and terminals that answers lead to.
+//! Files, streams and terminals that responses lead to.
 
 use cudock_base::Secret;
 use cudock_http::{Request, WebSocket, bearer_authorization};
@@ -7,15 +7,15 @@ use super::AzureClient;
 use crate::error::AzureError;
 use crate::services::Terminal;
 
-/// No longer part of a log is read.
+/// Maximum number of bytes read from a log.
 const MAX_LOG: u64 = 64 << 20;
 
-/// What is requested, for messages: the address may grant access by itself.
+/// The action in messages, without the address, which may grant access by itself.
 const ACTION: &str = "GET of a log";
 
 impl AzureClient {
-    /// The text at an address that an answer named, with the token that came with it, if any. The client's own token stays
-    /// here.
+    /// The text at an address that a response named, with the token that came with it, if any. The
+    /// client's own token is not sent.
     pub fn download(&self, address: &Secret, token: Option<&Secret>) -> Result<String, AzureError> {
         let request = Request::get(address.expose().as_str()).authorization(token.map(bearer_authorization));
         let read = || {

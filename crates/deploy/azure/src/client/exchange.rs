@@ -1,11 +1,11 @@
-//! One request and its answer: authorization, retries and throttling.
+//! One request and its response: authorization, retries and throttling.
 
 use std::time::{Duration, Instant};
 
 use cudock_base::{Secret, lock};
 use cudock_http::{HttpError, Method, Request, bearer_authorization, sleep_unless};
 
-use super::answer::Received;
+use super::response::Received;
 use super::{AzureClient, StepObserver};
 use crate::call::{Call, Plane};
 use crate::error::{AzureError, Cause, ServiceError};
@@ -23,11 +23,11 @@ pub(super) struct Outgoing {
     /// The method and path of the call that it belongs to, for messages.
     pub(super) action: String,
     body: Option<Vec<u8>>,
-    /// What is secret in the body.
+    /// The secrets in the body.
     secrets: Vec<Secret>,
-    /// Whether it may be sent again after an answer was lost.
+    /// Whether it may be sent again after a response was lost.
     is_repeatable: bool,
-    /// What throttling applies to.
+    /// The scope of throttling.
     throttle_key: String,
 }
 
@@ -68,7 +68,7 @@ impl Outgoing {
         Self { body: Some(body.to_string().into_bytes()), ..self }
     }
 
-    /// What must not appear in messages.
+    /// Secrets that must not appear in messages.
     pub(super) fn secrets(&self) -> &[Secret] {
         &self.secrets
     }
@@ -107,7 +107,7 @@ fn throttle_key(plane: &Plane, path: &str) -> String {
     }
 }
 
-/// Until when a service wants no more requests, and what it said.
+/// The time until which a service wants no more requests, and its error.
 #[derive(Debug, Clone)]
 pub(super) struct Throttle {
     until: Instant,
@@ -115,7 +115,8 @@ pub(super) struct Throttle {
 }
 
 impl AzureClient {
-    /// Sends a request until there is an answer, until `deadline`. Errors that cannot change are returned at once.
+    /// Sends a request until there is a response, until `deadline`. Errors that cannot change are
+    /// returned at once.
     pub(super) fn deliver(
         &self,
         outgoing: &Outgoing,
@@ -153,9 +154,10 @@ impl AzureClient {
         let policy = &self.state.settings.retries;
         let has_attempts = outgoing.is_repeatable && failures < policy.max_retries;
         match error {
-            // It was not carried out, and is welcome later.
+            // Throttled: the request may be repeated.
             AzureError::Service(error) if matches!(error.cause, Cause::Throttled | Cause::Busy) => {
-                // Not less than what the service asks for: a request before that prolongs the wait.
+                // At least the delay that the service requests: an earlier request prolongs the
+                // wait.
                 Some(error.retry_after.unwrap_or_else(|| policy.delay(failures, None)))
             }
             AzureError::Service(error) if matches!(error.status, 408 | 500..) && has_attempts => {
@@ -186,21 +188,21 @@ impl AzureClient {
             .send(&request)
             .and_then(Received::read)
             .map_err(|error| outgoing.http_error(error))?;
-        self.state.clock.observe(received.answer.date);
-        if (200..300).contains(&received.answer.status) {
+        self.state.clock.observe(received.response.date);
+        if (200..300).contains(&received.response.status) {
             return Ok(received);
         }
         Err(self.refusal(outgoing, received, token).into())
     }
 
     fn refusal(&self, outgoing: &Outgoing, received: Received, token: &Secret) -> ServiceError {
-        let Received { answer, operation } = received;
+        let Received { response, operation } = received;
         let secrets = outgoing.secrets.iter().chain([token]);
         let error = ServiceError {
-            request_id: answer.request_id,
-            date: answer.date,
+            request_id: response.request_id,
+            date: response.date,
             retry_after: operation.retry_after,
-            ..ServiceError::new(&outgoing.action, answer.status, &answer.body, secrets)
+            ..ServiceError::new(&outgoing.action, response.status, &response.body, secrets)
         };
         if let (Cause::Throttled, Some(wait)) = (error.cause, error.retry_after) {
             let throttle = Throttle { until: Instant::now() + wait, error: error.clone() };

@@ -1,8 +1,8 @@
 //! The client: sends requests to the services of a cloud.
 
-mod answer;
 mod download;
 mod exchange;
+mod response;
 mod run;
 
 use std::collections::BTreeMap;
@@ -22,16 +22,16 @@ use crate::call::{Body, Call, Plane};
 use crate::cloud::Cloud;
 use crate::error::AzureError;
 
-pub use self::answer::Answer;
+pub use self::response::AzureResponse;
 
-/// No list has more pages; 1,000 entries each are usual.
+/// Maximum number of pages of a list; 1,000 entries each are usual.
 const MAX_PAGES: usize = 2000;
 
 /// How the client waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientSettings {
     pub retries: RetryPolicy,
-    /// The delay between polls, unless the service asks for another one.
+    /// The delay between polls, unless the service requests another one.
     pub poll_interval: Duration,
     /// How long [`AzureClient::send`] and [`AzureClient::list`] retry. Steps have their own timeout.
     pub patience: Duration,
@@ -54,7 +54,7 @@ pub trait StepObserver {
         let _ = operation;
     }
 
-    /// What the service calls the state of the operation or resource.
+    /// The service's name for the state of the operation or resource.
     fn state(&self, state: &str) {
         let _ = state;
     }
@@ -109,13 +109,15 @@ impl AzureClient {
         Ok(Self { state: Arc::new(state), canceled: Arc::default() })
     }
 
-    /// The same client, whose requests and waits end when the flag is set. What was sent goes on in the cloud.
+    /// The same client, whose requests and waits end when the flag is set. Operations that have
+    /// begun continue in the cloud.
     #[must_use]
     pub fn cancelable_by(&self, canceled: Arc<AtomicBool>) -> Self {
         Self { state: Arc::clone(&self.state), canceled }
     }
 
-    /// The time by the services' clock, as far as an answer told it: that of this machine may be wrong.
+    /// The time by the services' clock, as far as a response has shown it: that of this machine may
+    /// be wrong.
     pub fn now(&self) -> Timestamp {
         self.state.clock.now()
     }
@@ -129,7 +131,7 @@ impl AzureClient {
         self.state.sign_in.method()
     }
 
-    /// Who is signed in.
+    /// The signed-in identity.
     pub fn principal(&self) -> Result<Principal, AzureError> {
         let audience = self.state.cloud.audience(&Plane::ResourceManager);
         Ok(self.state.sign_in.principal(&self.token_request(), &audience)?)
@@ -159,10 +161,11 @@ impl AzureClient {
         }
     }
 
-    /// Sends a request. Throttling and lost answers are retried; any status from 400 on is an error.
-    pub fn send(&self, call: &Call) -> Result<Answer, AzureError> {
+    /// Sends a request. Throttling and lost responses are retried; any status from 400 on is an
+    /// error.
+    pub fn send(&self, call: &Call) -> Result<AzureResponse, AzureError> {
         let deadline = Instant::now() + self.state.settings.patience;
-        Ok(self.deliver(&Outgoing::new(self, call)?, deadline, &())?.answer)
+        Ok(self.deliver(&Outgoing::new(self, call)?, deadline, &())?.response)
     }
 
     /// All entries of a list, of all its pages: `value` of most services, `data` of Resource Graph.
@@ -173,7 +176,7 @@ impl AzureClient {
         let mut page = first.clone();
         for _ in 0..MAX_PAGES {
             let deadline = Instant::now() + self.state.settings.patience;
-            let mut body = self.deliver(&page, deadline, &())?.answer.body;
+            let mut body = self.deliver(&page, deadline, &())?.response.body;
             let values = ["value", "data"].iter().find_map(|name| Some(body.get_mut(name)?.take()));
             match values {
                 Some(Value::Array(values)) => entries.extend(values),

@@ -6,20 +6,21 @@ use std::time::{Duration, Instant};
 use cudock_http::{HttpError, Method, Operation, OperationError, OperationResponse, Polling, sleep_unless};
 use serde_json::Value;
 
-use super::answer::{Answer, Received};
 use super::exchange::Outgoing;
+use super::response::{AzureResponse, Received};
 use super::{AzureClient, StepObserver};
 use crate::deployment::{Step, Wait};
 use crate::error::{AzureError, ServiceError};
 
-/// No step takes longer.
+/// Maximum duration of a step.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 24 * 3600);
 
-/// The answer to a repeated request whose first answer was lost, or which an earlier process sent.
+/// The meaning of an error for a repeated request whose first response was lost, or which an
+/// earlier process sent.
 enum Settled {
-    /// What the step is for is there already.
+    /// The step has succeeded before.
     Done,
-    /// It is under way; the resource tells when it ends.
+    /// It is in progress; the resource shows when it ends.
     Running,
 }
 
@@ -28,32 +29,36 @@ impl AzureClient {
     ///
     /// It may be repeated at any time: names are chosen before, so what an earlier attempt made is found. Deleting what does
     /// not exist succeeds.
-    pub fn run(&self, step: &Step) -> Result<Answer, AzureError> {
+    pub fn run(&self, step: &Step) -> Result<AzureResponse, AzureError> {
         self.run_observed(step, &())
     }
 
     /// The same, with an observer of what happens meanwhile.
-    pub fn run_observed(&self, step: &Step, observer: &dyn StepObserver) -> Result<Answer, AzureError> {
+    pub fn run_observed(
+        &self,
+        step: &Step,
+        observer: &dyn StepObserver,
+    ) -> Result<AzureResponse, AzureError> {
         let run = StepRun::new(self, step, observer)?;
         loop {
-            let answer = match self.deliver(&run.outgoing, run.deadline, observer) {
-                Ok(received) if step.wait == Wait::Response => return Ok(received.answer),
+            let response = match self.deliver(&run.outgoing, run.deadline, observer) {
+                Ok(received) if step.wait == Wait::Response => return Ok(received.response),
                 Ok(received) => run.wait(received)?,
                 Err(error) => match settled(&step.call.method, &error) {
-                    Some(Settled::Done) => return Ok(answer_of(&error)),
-                    Some(Settled::Running) if step.wait == Wait::Response => return Ok(answer_of(&error)),
+                    Some(Settled::Done) => return Ok(response_of(&error)),
+                    Some(Settled::Running) if step.wait == Wait::Response => return Ok(response_of(&error)),
                     Some(Settled::Running) => run.resume(run.of_resource())?,
                     None => return Err(error),
                 },
             };
             if step.wait == Wait::Operation {
-                return Ok(answer);
+                return Ok(response);
             }
-            // What still exists and is not being deleted has to be deleted again: a resource group can survive half
-            // emptied.
-            let answer = run.resume(run.of_resource())?;
-            if answer.body.is_null() {
-                return Ok(answer);
+            // A resource that still exists and is not being deleted has to be deleted again: a
+            // resource group can survive half empty.
+            let response = run.resume(run.of_resource())?;
+            if response.body.is_null() {
+                return Ok(response);
             }
             run.sleep(self.state.settings.poll_interval)?;
         }
@@ -65,7 +70,7 @@ impl AzureClient {
         step: &Step,
         operation: Operation,
         observer: &dyn StepObserver,
-    ) -> Result<Answer, AzureError> {
+    ) -> Result<AzureResponse, AzureError> {
         let run = StepRun::new(self, step, observer)?;
         let is_own = operation.resource() == run.outgoing.url;
         match step.wait {
@@ -92,12 +97,15 @@ fn settled(method: &Method, error: &AzureError) -> Option<Settled> {
     }
 }
 
-fn answer_of(error: &AzureError) -> Answer {
+fn response_of(error: &AzureError) -> AzureResponse {
     match error.service() {
-        Some(ServiceError { status, date, request_id, .. }) => {
-            Answer { status: *status, date: *date, request_id: request_id.clone(), ..Answer::default() }
-        }
-        None => Answer::default(),
+        Some(ServiceError { status, date, request_id, .. }) => AzureResponse {
+            status: *status,
+            date: *date,
+            request_id: request_id.clone(),
+            ..AzureResponse::default()
+        },
+        None => AzureResponse::default(),
     }
 }
 
@@ -131,28 +139,29 @@ impl<'a> StepRun<'a> {
         if sleep_unless(&self.client.canceled, time) { Ok(()) } else { Err(self.outgoing.canceled()) }
     }
 
-    fn wait(&self, received: Received) -> Result<Answer, AzureError> {
-        let first = received.answer.without_body();
+    fn wait(&self, received: Received) -> Result<AzureResponse, AzureError> {
+        let first = received.response.without_body();
         let operation = received.into_operation();
         self.poll(first, |polling| polling.wait(&self.outgoing.method, &self.outgoing.url, operation))
     }
 
-    fn resume(&self, operation: Operation) -> Result<Answer, AzureError> {
-        self.poll(Answer::default(), |polling| polling.resume(operation))
+    fn resume(&self, operation: Operation) -> Result<AzureResponse, AzureError> {
+        self.poll(AzureResponse::default(), |polling| polling.resume(operation))
     }
 
-    /// Polls as `how` says. The answer has the result as its body; the rest is that of the last answer.
+    /// Polls with `how`. The returned response has the result as its body; the rest is that of the
+    /// last poll.
     fn poll(
         &self,
-        first: Answer,
+        first: AzureResponse,
         how: impl FnOnce(&Polling<'_, AzureError>) -> Result<Option<Value>, OperationError<AzureError>>,
-    ) -> Result<Answer, AzureError> {
+    ) -> Result<AzureResponse, AzureError> {
         let last = RefCell::new(first);
         let get = |url: &str| -> Result<OperationResponse, AzureError> {
             let received = self.client.deliver(&self.outgoing.get(url), self.deadline, self.observer);
             *last.borrow_mut() = match &received {
-                Ok(received) => received.answer.without_body(),
-                Err(error) => answer_of(error),
+                Ok(received) => received.response.without_body(),
+                Err(error) => response_of(error),
             };
             let received = received?;
             let operation = received.into_operation();
@@ -171,7 +180,7 @@ impl<'a> StepRun<'a> {
         });
         let last = last.into_inner();
         match result {
-            Ok(body) => Ok(Answer { body: body.unwrap_or_default(), ..last }),
+            Ok(body) => Ok(AzureResponse { body: body.unwrap_or_default(), ..last }),
             Err(OperationError::Request(error)) => Err(error),
             Err(OperationError::Protocol(error)) => Err(self.protocol_error(error)),
             Err(OperationError::Failed { status, error }) => Err(self.failure(&status, error, last)),
@@ -184,7 +193,7 @@ impl<'a> StepRun<'a> {
         AzureError::Http { action: self.outgoing.action.clone(), error }
     }
 
-    fn failure(&self, state: &str, error: Option<Value>, last: Answer) -> AzureError {
+    fn failure(&self, state: &str, error: Option<Value>, last: AzureResponse) -> AzureError {
         let body = error.unwrap_or_default();
         let error = ServiceError::new(&self.outgoing.action, last.status, &body, self.outgoing.secrets());
         let message = error.message.or_else(|| Some(format!("the operation ended as {state}")));
@@ -192,7 +201,7 @@ impl<'a> StepRun<'a> {
     }
 }
 
-/// What a poll says about the progress.
+/// The progress according to a poll.
 fn state(body: &Value) -> Option<&str> {
     body.get("status").or_else(|| body.get("properties")?.get("provisioningState"))?.as_str()
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::cause::Cause;
 
-/// No more than this is looked at.
+/// Limits on the parts of an error body that are read.
 const MAX_DEPTH: usize = 12;
 const MAX_NODES: usize = 100;
 const MAX_VALUES: usize = 4;
@@ -94,7 +94,7 @@ fn collect_text(text: &str, depth: usize, nodes: &mut Vec<ErrorNode>) {
     }
 }
 
-/// Batch names the property that is wrong beside its message.
+/// Batch names the invalid property next to its message.
 fn with_values(message: &str, values: &[Value]) -> String {
     let pairs = values.iter().take(MAX_VALUES).filter_map(|pair| {
         let text = |name: &str| pair.get(name)?.as_str();

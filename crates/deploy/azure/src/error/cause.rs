@@ -1,4 +1,4 @@
-//! What the codes of Azure's errors mean, and what to do about them.
+//! The causes behind the codes of Azure's errors, and their hints.
 
 /// Why a service refused, in terms of what can be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,7 +76,8 @@ const CODES: &[(&str, Cause)] = &[
 ];
 
 impl Cause {
-    /// What a code and a message mean together: `OperationNotAllowed` alone means nothing.
+    /// The cause according to a code and a message together: `OperationNotAllowed` alone means
+    /// nothing.
     pub(super) fn of(code: &str, message: &str) -> Self {
         let code = code.to_ascii_lowercase();
         match code.as_str() {
@@ -102,7 +103,7 @@ impl Cause {
         }
     }
 
-    /// What the status means where the code tells nothing.
+    /// The cause according to the status, if the code does not show it.
     pub(super) fn of_status(status: u16) -> Self {
         match status {
             401 => Self::Unauthorized,

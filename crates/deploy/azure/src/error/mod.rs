@@ -17,7 +17,7 @@ use crate::cloud::CloudError;
 pub use self::body::QuotaShortage;
 pub use self::cause::Cause;
 
-/// No longer part of a service's message is shown, in characters.
+/// Maximum length of a service's message, in characters.
 const MAX_MESSAGE: usize = 500;
 const MAX_CODE: usize = 100;
 
@@ -27,10 +27,10 @@ const MAX_CODE: usize = 100;
 pub enum AzureError {
     #[error(transparent)]
     SignIn(#[from] SignInError),
-    /// The service answered that it does not do it, or that it failed.
+    /// The service refused the request, or failed.
     #[error(transparent)]
     Service(Box<ServiceError>),
-    /// There was no usable answer.
+    /// There was no usable response.
     #[error("{action}: {error}")]
     Http { action: String, error: HttpError },
     #[error("{action}: timed out after {} s", after.as_secs())]
@@ -44,7 +44,7 @@ pub enum AzureError {
     Paging { action: String, reason: &'static str },
     #[error("{}", describe_subscriptions(names))]
     Subscription {
-        /// Those to choose from.
+        /// The subscriptions to choose from.
         names: Vec<String>,
     },
     #[error(transparent)]
@@ -60,17 +60,17 @@ fn describe_subscriptions(names: &[String]) -> String {
     }
 }
 
-/// What a service said.
+/// An error from a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceError {
     /// The method and path of the request.
     pub action: String,
-    /// That of the response; an operation that failed is reported with 200.
+    /// Status of the response; an operation that failed is reported with 200.
     pub status: u16,
     /// The most specific one.
     pub code: Option<String>,
     pub message: Option<String>,
-    /// For Azure's support.
+    /// The id for Azure's support.
     pub request_id: Option<String>,
     /// When it was sent, by the service's clock.
     pub date: Option<Timestamp>,
@@ -80,7 +80,7 @@ pub struct ServiceError {
 }
 
 impl ServiceError {
-    /// From the body of an error, without these secrets, in case it echoes them.
+    /// Reads the body of an error, and removes these secrets, in case it echoes them.
     pub(crate) fn new<'a>(
         action: &str,
         status: u16,
@@ -114,8 +114,9 @@ impl ServiceError {
         self.code.as_deref().is_some_and(|code| codes.iter().any(|known| code.eq_ignore_ascii_case(known)))
     }
 
-    /// Whether the service itself says that what the path names does not exist. The 404 of a proxy does not, and neither
-    /// does one for a wrong subscription: believing it would leave resources behind.
+    /// Whether the service itself reports that the resource at the path does not exist. The 404 of
+    /// a proxy does not, nor does one for a wrong subscription: believing it would leave
+    /// resources behind.
     fn is_not_found(&self) -> bool {
         const ABOUT_OTHERS: [&str; 5] = [
             "SubscriptionNotFound",
@@ -148,7 +149,7 @@ impl fmt::Display for ServiceError {
 impl std::error::Error for ServiceError {}
 
 impl AzureError {
-    /// The error of the service, where it answered.
+    /// The error of the service, if it responded.
     pub fn service(&self) -> Option<&ServiceError> {
         match self {
             Self::Service(error) => Some(error),
@@ -168,7 +169,7 @@ impl AzureError {
         }
     }
 
-    /// Whether the service says that what was requested does not exist.
+    /// Whether the service reports that the requested resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.service().is_some_and(ServiceError::is_not_found)
     }
@@ -230,7 +231,7 @@ fn service_hints(error: &ServiceError) -> Vec<String> {
     quota.into_iter().chain(retry_after).collect()
 }
 
-/// What to do about a network that fails.
+/// The hint for a network that fails.
 pub(crate) fn network_hint(error: &HttpError) -> Option<String> {
     let hint = match error.kind {
         HttpErrorKind::Transient | HttpErrorKind::Permanent => {

@@ -179,7 +179,7 @@ impl<'o> Script<'o> {
     fn delete(&mut self, step: &Step) -> Result<(), ExportError> {
         self.line(&format!("# {}", step.id));
         let arguments = arguments(&step.call, &step.id)?;
-        // What has ended is not canceled; if it has not, it cannot be deleted either.
+        // Work that has ended is not canceled; if it has not, it cannot be deleted either.
         let rest = if step.call.method == Method::POST { " || true" } else { "" };
         self.line(&format!("request {arguments}{rest}"));
         let id = step.call.path.split('?').next().unwrap_or_default();

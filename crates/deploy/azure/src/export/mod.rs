@@ -1,8 +1,9 @@
 //! Files that create a deployment by other means: ARM, Bicep, Terraform, `az`, and Machine Learning's YAML.
 //!
-//! All of them are rendered from the requests of a [`Deployment`], so that they create the same resources in the same
-//! order. Secrets become parameters or variables. What a template cannot express, such as requests to the data plane of
-//! Batch, is written to a script that runs afterwards.
+//! All of them are rendered from the requests of a [`Deployment`], so that they create the same
+//! resources in the same order. Secrets become parameters or variables. Steps that a template
+//! cannot express, such as requests to the data plane of Batch, are written to a script that runs
+//! afterwards.
 
 mod aml;
 mod arm;
@@ -94,7 +95,7 @@ pub fn is_exported(text: &str) -> bool {
     text.contains(GENERATED)
 }
 
-/// What every file says first.
+/// The first lines of every file.
 fn header(deployment: &Deployment, about: &str, delete: &str) -> Vec<String> {
     // None of these texts may end the comment that it becomes.
     let line = |text: String| truncate(&text, 300);

@@ -48,14 +48,14 @@ fn template_path(step: &Step) -> Option<ResourcePath<'_>> {
 /// The parts of the path of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResourcePath<'p> {
-    /// Without the query.
+    /// The path without the query.
     pub(super) id: &'p str,
     pub(super) subscription: &'p str,
     /// The group that it is in; none at the scope of the subscription.
     pub(super) group: Option<&'p str>,
-    /// Such as `Microsoft.App/jobs`.
+    /// The resource type, such as `Microsoft.App/jobs`.
     pub(super) kind: String,
-    /// With a part for each part of the kind after the namespace.
+    /// The names, with a part for each part of the kind after the namespace.
     pub(super) names: Vec<&'p str>,
     pub(super) api_version: &'p str,
 }
@@ -173,7 +173,8 @@ impl<'d> SecretNames<'d> {
     }
 }
 
-/// What a body calls the value at a pointer: the variable that refers to it, the name beside it, or its key.
+/// The name in a body of the value at a pointer: the variable that refers to it, the name next to
+/// it, or its key.
 fn name_in_body(body: &Value, pointer: &str) -> String {
     let (parent, key) = pointer.rsplit_once('/').unwrap_or_default();
     let name = body.pointer(parent).and_then(|parent| parent.get("name")).and_then(Value::as_str);

@@ -21,8 +21,8 @@ cudock_facts::codes! {
     PULL_DENIED = "CD0864";
     IMAGE_NOT_FOUND = "CD0865";
     SPOT_NOT_OFFERED = "CD0866";
-    /// A query got no answer.
-    NO_ANSWER = "CD0867";
+    /// A query got no response.
+    NO_RESPONSE = "CD0867";
     /// A quota that can be read only after its resource exists.
     QUOTA_UNKNOWN = "CD0868";
     RESOURCE_NOT_FOUND = "CD0869";

@@ -5,12 +5,12 @@ use cudock_facts::Facts;
 use cudock_http::Method;
 use serde_json::Value;
 
-use super::answers::Answers;
 use super::request::{Candidate, PreflightRequest};
+use super::results::QueryResults;
 use crate::call::{Body, Call, Plane};
 use crate::services::backend::backend;
 
-/// From this many regions on, one large answer about all regions is asked for in place of one for each.
+/// Number of regions from which on one large query about all regions replaces one for each.
 pub(crate) const MANY_REGIONS: usize = 5;
 
 /// A call, and what it is about.
@@ -20,7 +20,7 @@ pub struct Query {
     pub call: Call,
 }
 
-/// What a query is about.
+/// The topic of a query.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Topic {
     Subscription,
@@ -48,7 +48,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// The provider that limits how many requests it answers.
+    /// The provider that limits the rate of requests.
     pub(super) const fn provider(&self) -> &'static str {
         match self {
             Self::Skus(_) | Self::VmUsages(_) => "Microsoft.Compute",
@@ -114,9 +114,9 @@ impl PreflightRequest {
     }
 }
 
-/// Queries that the first answers lead to.
-pub(super) fn follow_ups(request: &PreflightRequest, answers: &Answers) -> Vec<Query> {
-    let identity = answers.body(&Topic::PullIdentity).ok();
+/// Queries that depend on the results of the first ones.
+pub(super) fn follow_ups(request: &PreflightRequest, results: &QueryResults) -> Vec<Query> {
+    let identity = results.body(&Topic::PullIdentity).ok();
     let principal = identity.and_then(|body| body.pointer("/properties/principalId")?.as_str());
     let roles = principal.map(|principal| {
         let subscription = percent::encode(&request.subscription);
@@ -139,15 +139,15 @@ fn get(path: String) -> Call {
     Call { method: Method::GET, plane: Plane::ResourceManager, path, body: None }
 }
 
-/// The call for the next page of an answer, if there is one.
-pub(super) fn next_page(call: &Call, answer: &Value) -> Option<Call> {
-    if let Some(token) = answer.get("$skipToken").and_then(Value::as_str) {
+/// The call for the next page of a response, if there is one.
+pub(super) fn next_page(call: &Call, response: &Value) -> Option<Call> {
+    if let Some(token) = response.get("$skipToken").and_then(Value::as_str) {
         let mut body = call.body.as_ref()?.redacted().clone();
         body.get_mut("options")?.as_object_mut()?.insert("$skipToken".to_owned(), token.into());
         return Some(Call { body: Some(Body::new(body)), ..call.clone() });
     }
     // Only the path is kept: the client sends the token to its own host and to no other.
-    let link = answer.get("nextLink").and_then(Value::as_str)?;
+    let link = response.get("nextLink").and_then(Value::as_str)?;
     let after_scheme = link.split_once("://").map_or(link, |(_, rest)| rest);
     let path = after_scheme.get(after_scheme.find('/')?..)?;
     Some(Call { path: path.to_owned(), body: None, ..call.clone() })
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn the_next_page_stays_on_the_same_host() {
         let call = get("/subscriptions/s/providers?api-version=2021-04-01".to_owned());
-        for (answer, path) in [
+        for (response, path) in [
             (
                 json!({"nextLink": "https://evil.example/subscriptions/s/providers?p=2"}),
                 Some("/subscriptions/s/providers?p=2"),
@@ -174,7 +174,7 @@ mod tests {
             (json!({}), None),
             (json!([1]), None),
         ] {
-            assert_eq!(next_page(&call, &answer).map(|call| call.path).as_deref(), path, "{answer}");
+            assert_eq!(next_page(&call, &response).map(|call| call.path).as_deref(), path, "{response}");
         }
     }
 

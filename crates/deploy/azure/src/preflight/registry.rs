@@ -36,7 +36,7 @@ pub struct PullQuestion {
     pub reference: String,
 }
 
-/// Who asks a registry for an image.
+/// The credentials of a request to a registry for an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PullCredentials {
     /// The deployment has none.
@@ -81,8 +81,8 @@ impl AzureClient {
     }
 }
 
-/// Exchanges a token for Resource Manager for one of the registry, asks for the right to pull, and asks for the manifest
-/// without reading it.
+/// Exchanges a token for Resource Manager for one of the registry, requests the right to pull, and
+/// requests the manifest without reading it.
 fn pull_right(client: &Client, question: &PullQuestion, tenant: &str, token: &Secret) -> PullResult {
     let registry = question.registry.trim_end_matches('/');
     let service = registry.split_once("://").map_or(registry, |(_, host)| host);

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Whether a deployment will succeed, as far as can be known before it costs money.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PreflightReport {
-    /// What holds for all placements: sign-in, subscription, rights.
+    /// Rows that hold for all placements: sign-in, subscription, rights.
     pub account: Vec<PreflightRow>,
     /// The placements, the best first.
     pub candidates: Vec<CandidateReport>,
@@ -34,17 +34,17 @@ pub struct PreflightRow {
     pub verdict: PreflightVerdict,
     /// The figures that decide.
     pub detail: String,
-    /// What is wrong, and what to do.
+    /// The problem and its fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<Finding>,
 }
 
-/// The answers, the worst last.
+/// The verdicts, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PreflightVerdict {
     Ok,
-    /// Azure did not say.
+    /// Azure did not report it.
     Unknown,
     Warning,
     /// The deployment would fail.

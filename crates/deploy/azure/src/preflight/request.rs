@@ -1,4 +1,4 @@
-//! What is to be deployed, as far as preflight asks about it.
+//! The planned deployment, as far as preflight needs it.
 
 use cudock_base::{Date, Usd};
 use cudock_facts::finding::Finding;
@@ -20,7 +20,7 @@ pub struct PreflightRequest {
     pub existing: ExistingResources,
     /// The identity that pulls the image, by its resource id.
     pub pull_identity: Option<String>,
-    /// Whether the image can be pulled; none if nobody asked.
+    /// Whether the image can be pulled; none if that was not checked.
     pub pull: Option<PullResult>,
     /// The placements of a plan, the best first.
     pub candidates: Vec<Candidate>,
@@ -35,7 +35,7 @@ pub struct Candidate {
     pub region: String,
     pub zone: Option<String>,
     pub instances: u32,
-    /// Of an instance.
+    /// Processors of an instance.
     pub cpus: f64,
     pub is_spot: bool,
     /// Whether it serves requests: endpoints of Machine Learning reserve quota for upgrades.
@@ -46,12 +46,12 @@ pub struct Candidate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PriceQuote {
-    /// Of all instances.
+    /// Price per hour of all instances.
     pub per_hour: Usd,
     pub as_of: Option<Date>,
 }
 
-/// What `check` says about the image on a size.
+/// The verdict of `check` on the image on a size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageCheck {
     pub verdict: PreflightVerdict,

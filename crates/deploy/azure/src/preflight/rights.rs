@@ -1,4 +1,4 @@
-//! What the signed-in account may do.
+//! The rights of the signed-in account.
 
 use cudock_facts::services::AzureService;
 use serde::Deserialize;
@@ -37,7 +37,7 @@ impl Rights {
     }
 }
 
-/// What a deployment does, besides assigning roles.
+/// The actions of a deployment, besides assigning roles.
 pub(super) fn actions_of(service: AzureService) -> Vec<&'static str> {
     let common = [
         "Microsoft.Resources/subscriptions/resourceGroups/write",

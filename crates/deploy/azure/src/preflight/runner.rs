@@ -8,9 +8,9 @@ use cudock_base::{lock, parallel};
 use cudock_facts::Facts;
 use serde_json::{Value, json};
 
-use super::answers::{Answers, QueryResult};
 use super::query::{Query, Topic, follow_ups, next_page, queries};
 use super::request::PreflightRequest;
+use super::results::{QueryResult, QueryResults};
 use crate::call::Call;
 use crate::client::AzureClient;
 use crate::error::AzureError;
@@ -19,14 +19,14 @@ use crate::error::AzureError;
 /// 250 reads at once and 25 more each second.
 pub const CONCURRENT: usize = 20;
 
-/// Pages of an answer that are read, at most.
+/// Maximum number of pages read of a response.
 const MAX_PAGES: usize = 40;
 
-/// Asks Azure everything about a request, as [`gather`] does.
-pub fn ask_azure(client: &AzureClient, request: &PreflightRequest, facts: &Facts) -> Answers {
+/// Queries Azure about everything in a request, as [`gather`] does.
+pub fn ask_azure(client: &AzureClient, request: &PreflightRequest, facts: &Facts) -> QueryResults {
     gather(request, facts, |call| match client.send(call) {
-        Ok(answer) => Ok((answer.status, Some(answer.body))),
-        // What a service refuses is an answer, too.
+        Ok(response) => Ok((response.status, Some(response.body))),
+        // A refusal by a service is a result, too.
         Err(AzureError::Service(error)) => {
             let body = json!({"error": {"code": error.code, "message": error.message}});
             Ok((error.status, Some(body)))
@@ -38,26 +38,26 @@ pub fn ask_azure(client: &AzureClient, request: &PreflightRequest, facts: &Facts
     })
 }
 
-/// Asks everything about a request: first what is known in advance, then what the answers lead to. Nothing is cached:
-/// these answers decide what is spent.
+/// Gathers everything about a request: first the queries known in advance, then those that depend
+/// on their results. Nothing is cached: these results decide what is spent.
 pub fn gather<E: Display>(
     request: &PreflightRequest,
     facts: &Facts,
     send: impl Fn(&Call) -> Result<(u16, Option<Value>), E> + Sync,
-) -> Answers {
-    let mut answers = ask(&queries(request, facts), &send);
-    answers.extend(ask(&follow_ups(request, &answers), &send));
-    answers
+) -> QueryResults {
+    let mut results = ask(&queries(request, facts), &send);
+    results.extend(ask(&follow_ups(request, &results), &send));
+    results
 }
 
-/// Sends queries over [`CONCURRENT`] threads at most. A provider that answers 429, after the client's own retries, is asked
-/// no more: each further request would prolong the wait.
+/// Sends queries over [`CONCURRENT`] threads at most. A provider that responds with 429, after the
+/// client's own retries, gets no more queries: each further request would prolong the wait.
 pub fn ask<E: Display>(
     queries: &[Query],
     send: impl Fn(&Call) -> Result<(u16, Option<Value>), E> + Sync,
-) -> Answers {
+) -> QueryResults {
     let throttled: Mutex<BTreeSet<&str>> = Mutex::default();
-    let results = parallel(queries, CONCURRENT, |query| {
+    let received = parallel(queries, CONCURRENT, |query| {
         let provider = query.topic.provider();
         if lock(&throttled).contains(provider) {
             return QueryResult::Failed(format!("{provider} is throttled"));
@@ -68,14 +68,15 @@ pub fn ask<E: Display>(
         }
         result
     });
-    let mut answers = Answers::default();
-    for (query, result) in queries.iter().zip(results) {
-        answers.insert(query.topic.clone(), result);
+    let mut results = QueryResults::default();
+    for (query, result) in queries.iter().zip(received) {
+        results.insert(query.topic.clone(), result);
     }
-    answers
+    results
 }
 
-/// The answer with its further pages. An answer that is cut short counts as none: what it lacks would look like "no".
+/// The response with its further pages. One that is cut short counts as a failure: a missing entry
+/// would look like "no".
 fn all_pages<E: Display>(
     query: &Query,
     send: &(impl Fn(&Call) -> Result<(u16, Option<Value>), E> + Sync),
@@ -101,7 +102,7 @@ fn all_pages<E: Display>(
             None => return QueryResult::Response { status, body: whole.unwrap_or_default() },
         }
     }
-    QueryResult::Failed(format!("the answer has more than {MAX_PAGES} pages"))
+    QueryResult::Failed(format!("the response has more than {MAX_PAGES} pages"))
 }
 
 /// Adds the elements of a further page.
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn pages_are_joined_and_sizes_are_reduced() {
-        let answers = ask(&[query(Topic::Skus(None), "/first")], |call: &Call| -> Result<_, String> {
+        let results = ask(&[query(Topic::Skus(None), "/first")], |call: &Call| -> Result<_, String> {
             let size = |name: &str| {
                 json!({"name": name, "resourceType": "virtualMachines", "tier": "Standard",
                 "capabilities": [{"name": "vCPUs", "value": "4"}, {"name": "ACUs", "value": "1"}]})
@@ -172,17 +173,17 @@ mod tests {
             ))
         });
         let size = |name: &str| json!({"name": name, "capabilities": [{"name": "vCPUs", "value": "4"}]});
-        assert_eq!(answers.body(&Topic::Skus(None)), Ok(&json!({"value": [size("a"), size("b")]})));
+        assert_eq!(results.body(&Topic::Skus(None)), Ok(&json!({"value": [size("a"), size("b")]})));
     }
 
     #[test]
     fn an_answer_that_is_cut_short_is_no_answer() {
         for broken in [Err("connection reset".to_owned()), Ok((500, None))] {
-            let answers = ask(&[query(Topic::Providers, "/first")], |call: &Call| match call.path.as_str() {
+            let results = ask(&[query(Topic::Providers, "/first")], |call: &Call| match call.path.as_str() {
                 "/first" => Ok((200, Some(json!({"value": [1], "nextLink": "https://h/second"})))),
                 _ => broken.clone(),
             });
-            assert!(answers.body(&Topic::Providers).is_err(), "{broken:?}");
+            assert!(results.body(&Topic::Providers).is_err(), "{broken:?}");
         }
         let endless = |_: &Call| -> Result<_, String> {
             Ok((200, Some(json!({"value": [], "nextLink": "https://h/x"}))))
@@ -195,12 +196,12 @@ mod tests {
         let regions: Vec<Query> =
             (0..100).map(|index| query(Topic::VmUsages(format!("r{index:03}")), "/usages")).collect();
         let sent = AtomicU32::new(0);
-        let answers = ask(&regions, |_: &Call| -> Result<_, String> {
+        let results = ask(&regions, |_: &Call| -> Result<_, String> {
             sent.fetch_add(1, Ordering::Relaxed);
             Ok((429, None))
         });
         let sent = sent.into_inner();
         assert!(usize::try_from(sent).unwrap() <= CONCURRENT, "{sent}");
-        assert_eq!(answers.results().count(), 100);
+        assert_eq!(results.all().count(), 100);
     }
 }

@@ -1,6 +1,7 @@
 //! Processors and memory, in the steps that services take.
 //!
-//! What is asked for is rounded up. Limits are multiples of the steps, so that nothing is rounded beyond one.
+//! Requested amounts are rounded up. Limits are multiples of the steps, so that nothing is rounded
+//! beyond one.
 
 /// Processors and GiB of memory of a container.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,14 +17,14 @@ struct Steps {
     per_gib: f64,
 }
 
-/// As the service's refusals tell: times of 0.01 processors and of 0.1 GB.
+/// The steps that the service's error messages name: multiples of 0.01 processors and of 0.1 GB.
 const CONTAINER_INSTANCES: Steps = Steps { per_cpu: 100.0, per_gib: 10.0 };
 /// Quarters of a processor, and half a GiB for each.
 const CONTAINER_APPS: Steps = Steps { per_cpu: 4.0, per_gib: 2.0 };
-/// On the consumption profile, each processor comes with this much memory.
+/// GiB of memory that each processor comes with on the consumption profile.
 const CONSUMPTION_GIB: f64 = 2.0;
 
-/// Less than this is an error of a conversion: about a KiB.
+/// Tolerated error of a conversion: about a KiB.
 const NOISE: f64 = 1e-6;
 
 impl Steps {
@@ -39,7 +40,7 @@ impl Amounts {
         CONTAINER_INSTANCES.round_up(self)
     }
 
-    /// On a workload profile with machines of its own, or on that without.
+    /// Rounds for a workload profile with machines of its own, or for that without.
     pub(super) fn of_container_apps(self, has_profile: bool) -> Self {
         if has_profile {
             return CONTAINER_APPS.round_up(self);

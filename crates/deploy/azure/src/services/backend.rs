@@ -24,7 +24,7 @@ use crate::status::{DeploymentState, Status};
 pub(crate) trait Backend: Sync {
     fn service(&self) -> AzureService;
 
-    /// What preflight has to know about it.
+    /// The requirements that preflight checks.
     fn requirements(&self) -> &'static Requirements;
 
     /// The requests that create a workload, except those that every service has.
@@ -42,7 +42,7 @@ pub(crate) trait Backend: Sync {
         None
     }
 
-    /// What ends a workload whose GPUs are idle, or why nothing can.
+    /// The means that end a workload whose GPUs are idle, or why there is none.
     fn idle_end(&self, _spec: &DeploymentSpec) -> Result<IdleEnd, &'static str> {
         Err("this service ends nothing")
     }
@@ -62,7 +62,7 @@ pub(crate) trait Backend: Sync {
         false
     }
 
-    /// The requests whose responses tell the state.
+    /// The requests whose responses contain the state.
     fn status_calls(&self, _identity: &DeploymentIdentity) -> Vec<Call> {
         Vec::new()
     }
@@ -86,7 +86,7 @@ pub(crate) trait Backend: Sync {
         false
     }
 
-    /// What is billed, according to Azure's activity log.
+    /// The events in Azure's activity log that begin and end billing.
     fn billing(&self, _identity: &DeploymentIdentity) -> Billing {
         Billing::default()
     }
@@ -101,7 +101,7 @@ pub(crate) trait Backend: Sync {
         Vec::new()
     }
 
-    /// Where logs are kept when the work is gone, one URL for each of [`Self::log_calls`].
+    /// The URLs of logs that outlive the work, one for each of [`Self::log_calls`].
     fn kept_logs(&self, _identity: &DeploymentIdentity, _storage: &BlobContainer) -> Vec<Secret> {
         Vec::new()
     }
@@ -110,7 +110,7 @@ pub(crate) trait Backend: Sync {
         Vec::new()
     }
 
-    /// How a command is run beside the workload, or why it cannot.
+    /// How a command is run next to the workload, or why it cannot.
     fn exec_method(
         &self,
         _identity: &DeploymentIdentity,
@@ -168,7 +168,7 @@ pub(crate) trait Backend: Sync {
     }
 }
 
-/// What a subscription needs for a service.
+/// The requirements of a service on the subscription.
 #[derive(Debug)]
 pub(crate) struct Requirements {
     /// The provider and the type of its main resource, which is in the regions that have the service.
@@ -176,37 +176,37 @@ pub(crate) struct Requirements {
     pub(crate) resource_type: &'static str,
     /// Further providers that must be registered.
     pub(crate) other_providers: &'static [&'static str],
-    /// What the account must be allowed to do.
+    /// Actions that the account must be allowed to perform.
     pub(crate) actions: &'static [&'static str],
     /// Whether sizes are those of virtual machines.
     pub(crate) has_vm_sizes: bool,
-    /// Whether the list of sizes of virtual machines tells what is offered.
+    /// Whether the list of sizes of virtual machines shows which are offered.
     pub(crate) reads_vm_sizes: bool,
     /// Whether its quotas are raised by a request, and not by support only.
     pub(crate) raises_quotas: bool,
 }
 
-/// What ends a workload whose GPUs are idle.
+/// The means that end a workload whose GPUs are idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdleEnd {
     /// The service itself.
     Service,
     /// The reaper, which the machine may run.
     Reaper,
-    /// A shell beside the program, which ends it.
+    /// A shell next to the program, which ends it.
     Program,
 }
 
 /// How a directory outlives its container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keeping {
-    /// In a blob container that the user names.
+    /// Kept in a blob container that the user names.
     InStorage,
-    /// In storage of the service.
+    /// Kept in storage of the service.
     InService,
 }
 
-/// What begins and ends the bill of a deployment, in Azure's activity log.
+/// The events that begin and end the bill of a deployment, in Azure's activity log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Billing {
     /// Types of resources, in lower case, whose creation begins it. Empty where only the start of a container or node

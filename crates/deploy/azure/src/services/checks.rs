@@ -1,4 +1,4 @@
-//! What is wrong with a workload whatever the service, and the facts about its machine.
+//! Checks of a workload that hold for all services, and the facts about its machine.
 
 use cudock_facts::Facts;
 use cudock_facts::lookup::NameMatch;
@@ -29,7 +29,7 @@ impl Machine {
     }
 }
 
-/// Where checkpoints can be kept.
+/// Checks that the checkpoints can be kept.
 pub(super) fn checkpoints(spec: &DeploymentSpec) -> Result<(), TranslationError> {
     let Some(checkpoints) = &spec.checkpoints else { return Ok(()) };
     let directory = &checkpoints.directory;
@@ -54,7 +54,7 @@ pub(super) fn checkpoints(spec: &DeploymentSpec) -> Result<(), TranslationError>
     Err(TranslationError::new(format!("--checkpoints cannot be kept here: {reason}")))
 }
 
-/// Where outputs can be kept.
+/// Checks that the outputs can be kept.
 pub(super) fn outputs(spec: &DeploymentSpec) -> Result<(), TranslationError> {
     let Some(outputs) = &spec.outputs else { return Ok(()) };
     if !backend(spec.service).uploads_outputs() {

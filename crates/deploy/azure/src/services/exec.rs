@@ -1,4 +1,4 @@
-//! Commands beside a workload that runs.
+//! Commands next to a running workload.
 
 use cudock_base::shell::quote;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const MAX_LINE: usize = 1000;
 /// The shell that every image with a shell has.
 pub const SHELL: &str = "/bin/sh";
 
-/// What a command wrote, and how it ended.
+/// The output of a command, and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecOutput {
     pub stdout: String,
@@ -25,10 +25,10 @@ pub struct ExecOutput {
     pub exit_code: i32,
 }
 
-/// How a service runs a command beside a workload.
+/// How a service runs a command next to a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExecMethod {
-    /// A request whose answer [`ExecOutput::read`] reads.
+    /// A request whose response [`ExecOutput::read`] reads.
     Script(Box<Step>),
     /// A shell on a terminal, by [`DeploymentIdentity::terminal_calls`].
     Terminal,
@@ -55,9 +55,9 @@ fn shell_line(command: &[String]) -> String {
 }
 
 impl ExecOutput {
-    /// Reads the answer to [`ExecMethod::Script`]; none if the command did not end.
-    pub fn read(answer: &Value) -> Option<Self> {
-        let (stdout, stderr) = script_output(answer)?;
+    /// Reads the response to [`ExecMethod::Script`]; none if the command did not end.
+    pub fn read(response: &Value) -> Option<Self> {
+        let (stdout, stderr) = script_output(response)?;
         let (stdout, code) = stdout.trim_end().rsplit_once(EXIT_CODE)?;
         let stdout = stdout.strip_suffix('\n').unwrap_or(stdout);
         Some(Self { stdout: stdout.to_owned(), stderr: stderr.to_owned(), exit_code: code.parse().ok()? })
@@ -73,8 +73,8 @@ pub fn interactive_program(command: &[String]) -> (String, Option<String>) {
     }
 }
 
-/// A command that is typed into a shell on a terminal, and the marks in what comes back: a terminal repeats what is typed,
-/// and no service tells how a program ended.
+/// A command that is typed into a shell on a terminal, and the marks in the output: a terminal
+/// repeats its input, and no service reports the exit code of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypedCommand {
     pub line: String,
@@ -119,7 +119,7 @@ impl TypedCommand {
     pub fn output(&self, written: &[u8]) -> Option<ExecOutput> {
         let written = String::from_utf8_lossy(written);
         let (_, written) = written.split_once(&self.begin)?;
-        // Where there is no `stty`, the terminal ends lines its own way.
+        // Without `stty` in the image, the terminal ends lines its own way.
         let lines = match written.strip_prefix("\r\n") {
             Some(lines) => lines.replace("\r\n", "\n"),
             None => written.strip_prefix('\n')?.to_owned(),
@@ -130,9 +130,9 @@ impl TypedCommand {
     }
 }
 
-/// What a script on a machine printed: `Enable succeeded: \n[stdout]\n…\n[stderr]\n…`.
-pub(super) fn script_output(answer: &Value) -> Option<(&str, &str)> {
-    let message = list(answer, "/value").iter().find_map(|entry| text(entry, "/message"))?;
+/// The output of a script on a machine: `Enable succeeded: \n[stdout]\n…\n[stderr]\n…`.
+pub(super) fn script_output(response: &Value) -> Option<(&str, &str)> {
+    let message = list(response, "/value").iter().find_map(|entry| text(entry, "/message"))?;
     let (_, output) = message.split_once("[stdout]\n")?;
     Some(output.rsplit_once("\n[stderr]\n").unwrap_or((output, "")))
 }
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn output_and_exit_code_are_read() {
-        let answer = |message: &str| json!({"value": [{"message": message}]});
-        let read = |message: &str| ExecOutput::read(&answer(message));
+        let response = |message: &str| json!({"value": [{"message": message}]});
+        let read = |message: &str| ExecOutput::read(&response(message));
         let output = read("Enable succeeded: \n[stdout]\na\nb\n\ncudock exit code 3\n\n[stderr]\nwarning\n");
         let expected = ExecOutput { stdout: "a\nb\n".into(), stderr: "warning\n".into(), exit_code: 3 };
         assert_eq!(output, Some(expected));

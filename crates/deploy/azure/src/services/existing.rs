@@ -1,6 +1,7 @@
-//! Resources that a deployment uses and did not create: what Azure says about them, before anything is planned.
+//! Existing resources that a deployment uses: their details in Azure, before anything is planned.
 //!
-//! Where they are and which host their own API has is theirs to tell. Both restrict a plan, and are never derived from it.
+//! Their regions and the hosts of their own APIs come from Azure. Both restrict a plan, and are
+//! never derived from it.
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
@@ -18,7 +19,7 @@ use crate::spec::{ExistingDetails, ExistingResources, ProfileDetails};
 
 /// A kind of resource that may exist before a deployment.
 pub(crate) trait ExistingKind: Sync {
-    /// In words: "Batch account".
+    /// The name of the kind in messages: "Batch account".
     fn noun(&self) -> &'static str;
 
     fn resource_type(&self) -> &'static str;
@@ -36,7 +37,8 @@ pub(crate) trait ExistingKind: Sync {
         None
     }
 
-    /// What [`Self::nodes`] is called, and the command that lists those that exist in `GROUP/NAME`.
+    /// The name of [`Self::nodes`] in messages, and the command that lists those that exist in
+    /// `GROUP/NAME`.
     fn nodes_list(&self, _group: &str, _name: &str, _details: &ExistingDetails) -> (&'static str, String) {
         ("machines", String::new())
     }
@@ -46,7 +48,7 @@ pub(crate) trait ExistingKind: Sync {
         get(&format!("{}/computes/{nodes}", scope.id), self.version())
     }
 
-    /// The host of its own API, as it tells it.
+    /// The host of its own API, according to the response.
     fn endpoint(&self, _response: &Value) -> Option<String> {
         None
     }
@@ -157,7 +159,7 @@ pub fn bare_region(name: &str) -> String {
     name.chars().filter(|letter| !letter.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
 
-/// A size as the tables write it: services answer in any case.
+/// A size as the tables spell it: services return it in any case.
 fn known_size(facts: &Facts, size: &str) -> String {
     facts.sizes().find(size).one().map_or_else(|| size.to_owned(), |row| row.name.clone())
 }
@@ -203,7 +205,7 @@ mod tests {
             ),
             (AzureService::ContainerApps, json!({"location": "WestEurope", "properties": {}}), None),
         ];
-        for (service, answer, endpoint) in cases {
+        for (service, response, endpoint) in cases {
             let mut resources = resources();
             assert!(
                 resources
@@ -213,7 +215,7 @@ mod tests {
                     .path
                     .starts_with("/subscriptions/s/resourceGroups/team/")
             );
-            resources.read(&Facts::embedded(), service, Some(&answer));
+            resources.read(&Facts::embedded(), service, Some(&response));
             assert_eq!(resources.details.region.as_deref(), Some("westeurope"), "{service:?}");
             assert_eq!(resources.details.endpoint.as_deref(), endpoint, "{service:?}");
         }
@@ -231,9 +233,9 @@ mod tests {
                 Some("northeurope"),
             ),
         ];
-        for (service, answer, size, region) in cases {
+        for (service, response, size, region) in cases {
             let mut resources = resources();
-            resources.read_nodes(&Facts::embedded(), service, Some(&answer));
+            resources.read_nodes(&Facts::embedded(), service, Some(&response));
             assert_eq!(resources.details.sizes, Some(vec![size.to_owned()]));
             assert_eq!(resources.details.region.as_deref(), region);
         }

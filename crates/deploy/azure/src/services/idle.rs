@@ -1,7 +1,8 @@
-//! `--idle`: what ends a workload from the inside when its GPUs have nothing to do.
+//! `--idle`: ends a workload from the inside when its GPUs have nothing to do.
 //!
-//! A virtual machine makes the reaper delete everything. Where a service bills for work and not for machines, it is enough
-//! to end the program, which needs no rights: a shell starts it and watches the GPUs beside it.
+//! A virtual machine makes the reaper delete everything. If a service bills for work and not for
+//! machines, it is enough to end the program, which needs no rights: a shell starts it and watches
+//! the GPUs next to it.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::services::backend::{IdleEnd, backend};
 use crate::services::error::TranslationError;
 use crate::spec::{DeploymentSpec, WorkKind};
 
-/// Nothing counts as idle for this long after the start: programs load data and models first.
+/// Time after the start in which nothing counts as idle: programs load data and models first.
 const WARM_UP: Duration = Duration::from_secs(600);
 const INTERVAL: u64 = 10;
 /// A GPU below this utilization in percent is idle.
@@ -44,7 +45,7 @@ pub(super) fn watched(spec: &DeploymentSpec) -> Result<Cow<'_, DeploymentSpec>, 
         .hint("choose an earlier deadline with --ttl"))
 }
 
-/// Shell commands that take until the GPUs were idle for a time. What cannot be read is busy.
+/// Shell commands that take until the GPUs were idle for a time. A GPU that cannot be read counts as busy.
 pub(super) fn wait_until_idle(idle: Duration) -> String {
     format!(
         "idle=-{warm_up}; while [ $idle -lt {limit} ]; do sleep {INTERVAL}; \

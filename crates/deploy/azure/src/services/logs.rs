@@ -1,4 +1,4 @@
-//! Where the log of a deployment is.
+//! The location of a deployment's log.
 
 use cudock_base::Secret;
 use serde_json::Value;
@@ -20,9 +20,9 @@ pub enum LogPart {
 }
 
 impl LogPart {
-    /// The text at a JSON pointer, or the answer itself if it is text.
-    pub(super) fn text(answer: &Value, pointer: &str) -> Option<Self> {
-        let text = answer.pointer(pointer).or(Some(answer)).and_then(Value::as_str)?;
+    /// The text at a JSON pointer, or the response itself if it is text.
+    pub(super) fn text(response: &Value, pointer: &str) -> Option<Self> {
+        let text = response.pointer(pointer).or(Some(response)).and_then(Value::as_str)?;
         Some(Self::Text(text.to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! What several services cannot do.
+//! Features that several services do not support.
 
 use cudock_facts::finding::{Finding, Severity};
 
@@ -24,7 +24,7 @@ pub(super) fn rights_remain(scope: &str) -> Finding {
     )
 }
 
-/// Where variables are a visible part of the resource.
+/// A finding that variables are a visible part of the resource.
 pub(super) fn secrets_readable(spec: &DeploymentSpec, who: &str) -> Option<Finding> {
     let secret = |variable: &&SpecVariable| matches!(variable, SpecVariable::Secret { .. });
     spec.variables.iter().find(secret).map(|variable| {

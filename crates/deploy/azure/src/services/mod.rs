@@ -1,4 +1,4 @@
-//! The translation of a workload to each service, and the reading of their answers.
+//! The translation of a workload to each service, and the reading of their responses.
 
 mod aci;
 mod aks;
@@ -48,10 +48,10 @@ use crate::services::template::{AUTHORIZATION, RESOURCES};
 use crate::spec::{BlobContainer, DeploymentSpec, WorkKind};
 use crate::status::Status;
 
-/// What a service makes of a workload.
+/// A workload as requests of a service.
 #[derive(Debug, Default)]
 pub(crate) struct Translation<'s> {
-    /// After the groups and the reaper exist.
+    /// Steps after the groups and the reaper exist.
     pub(crate) steps: Vec<Step>,
     outside: Outside<'s>,
     losses: Vec<Finding>,
@@ -90,7 +90,8 @@ pub fn cleanup_of_run(subscription: &str, run_id: &str, reaper: Option<&Value>) 
     cleanup(names, &Outside { scope: None, actions })
 }
 
-/// What is billed comes first. The reaper stays until everything else is gone.
+/// The steps of the deletion. Billed resources come first; the reaper stays until everything else
+/// is gone.
 fn cleanup(names: Names<'_>, outside: &Outside<'_>) -> Vec<Step> {
     let mut steps: Vec<Step> = outside
         .actions
@@ -158,13 +159,13 @@ impl DeploymentIdentity {
         backend(self.service)
     }
 
-    /// The requests whose responses tell the state.
+    /// The requests whose responses contain the state.
     pub fn status_calls(&self) -> Vec<Call> {
         let group = request::get(&self.names().group_id(), RESOURCES);
         std::iter::once(group).chain(self.backend().status_calls(self)).collect()
     }
 
-    /// Whether nothing of it is outside of its group, whose request is the first of [`Self::status_calls`].
+    /// Whether all of it is within its group, whose request is the first of [`Self::status_calls`].
     pub fn is_within_group(&self) -> bool {
         self.workspace.is_none() && self.batch_account.is_none()
     }
@@ -185,7 +186,7 @@ impl DeploymentIdentity {
         read::with_group(self.backend().status(self, responses), group, responses)
     }
 
-    /// The request that stops the work but keeps it, if the time of its end can be read only from what is left.
+    /// Stops the job but keeps it, if the end time can only be read from it.
     pub fn ending_call(&self) -> Option<Call> {
         self.backend().ending_call(self)
     }
@@ -195,7 +196,7 @@ impl DeploymentIdentity {
         self.backend().ends_before_its_tasks()
     }
 
-    /// What begins and ends the bill, in Azure's activity log.
+    /// The events that begin and end the bill, in Azure's activity log.
     pub fn billing(&self) -> Billing {
         self.backend().billing(self)
     }
@@ -205,7 +206,7 @@ impl DeploymentIdentity {
         self.backend().mounts_directory()
     }
 
-    /// The requests whose responses hold the log, or tell where it is.
+    /// The requests whose responses contain the log, or its location.
     pub fn log_calls(&self) -> Vec<Call> {
         self.backend().log_calls(self)
     }
@@ -216,8 +217,8 @@ impl DeploymentIdentity {
         self.backend().log_follow_up_calls(self, responses)
     }
 
-    /// Where the responses to [`Self::log_calls`] are kept when what answers them is gone, one for each; none for services
-    /// that keep their logs.
+    /// The URLs of logs that outlive the work, one for each of [`Self::log_calls`]; none for
+    /// services that keep their logs.
     pub fn kept_logs(&self, storage: &BlobContainer) -> Vec<Secret> {
         self.backend().kept_logs(self, storage)
     }

@@ -115,7 +115,7 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= 90 && text.chars().all(is_allowed)
 }
 
-/// On every resource and group.
+/// The tags of every resource and group.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Tags {
     #[serde(rename = "cudock-run")]

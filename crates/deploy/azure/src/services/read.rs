@@ -1,4 +1,4 @@
-//! Reading answers. Unknown fields and states of newer api-versions are accepted.
+//! Reads responses. Unknown fields and states of newer api-versions are accepted.
 
 use cudock_base::Timestamp;
 use serde_json::Value;
@@ -29,15 +29,15 @@ pub(super) fn is(state: Option<&str>, name: &str) -> bool {
     state.is_some_and(|state| state.eq_ignore_ascii_case(name))
 }
 
-/// An answer of several, if there was one.
-pub(super) fn answer(answers: &[Option<Value>], index: usize) -> Option<&Value> {
-    answers.get(index).and_then(Option::as_ref)
+/// The response at an index, if there was one.
+pub(super) fn response(responses: &[Option<Value>], index: usize) -> Option<&Value> {
+    responses.get(index).and_then(Option::as_ref)
 }
 
 /// The deepest message of an error, which names the cause.
 pub(super) fn deepest_error(error: &Value) -> Option<String> {
     let mut at = error.get("error").unwrap_or(error);
-    // Azure nests few levels; a limit keeps this linear for any answer.
+    // Azure nests few levels; a limit keeps this linear for any response.
     for _ in 0..16 {
         let deeper = at.get("details").and_then(Value::as_array).and_then(|details| details.first());
         match deeper.or_else(|| at.get("innererror")).filter(|next| next.is_object()) {
@@ -89,7 +89,7 @@ impl Status {
     }
 }
 
-/// The state of a job's result: of its exit code, if the service tells it.
+/// The state of a job's result, with its exit code if the service reports it.
 pub(super) fn ended(exit_code: Option<i32>, has_failed: bool) -> Status {
     let state = if has_failed || exit_code.is_some_and(|code| code != 0) {
         DeploymentState::Failed
@@ -99,12 +99,12 @@ pub(super) fn ended(exit_code: Option<i32>, has_failed: bool) -> Status {
     Status::new(state, Phase::Work).exit(exit_code)
 }
 
-/// What the state of the group adds: it is deleted, or being deleted.
-pub(super) fn with_group(status: Status, group: Option<&Value>, answers: &[Option<Value>]) -> Status {
+/// Adds the state of the group: it is deleted, or being deleted.
+pub(super) fn with_group(status: Status, group: Option<&Value>, responses: &[Option<Value>]) -> Status {
     let deleting =
         |status: Status| Status { state: DeploymentState::Deleting, phase: Phase::Delete, ..status };
     match group {
-        None if answers.iter().all(Option::is_none) => Status::new(DeploymentState::Gone, Phase::Delete),
+        None if responses.iter().all(Option::is_none) => Status::new(DeploymentState::Gone, Phase::Delete),
         Some(group) if is(text(group, "/properties/provisioningState"), "Deleting") => deleting(status),
         _ => status,
     }

@@ -1,4 +1,4 @@
-//! What the bodies of all services share.
+//! Common parts of the bodies of all services.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

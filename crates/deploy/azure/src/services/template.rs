@@ -19,7 +19,7 @@ const IN_SUBSCRIPTION: &str =
 /// The body of a deployment's PUT.
 #[derive(Debug, Serialize)]
 pub(super) struct TemplateDeployment {
-    /// Where the record is kept; for subscriptions only.
+    /// The region that keeps the record; for subscriptions only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) location: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ impl TemplateProperties {
         }
     }
 
-    /// Of a template within another one, whose expressions mean its own scope.
+    /// The body for a template within another one, whose expressions mean its own scope.
     pub(super) fn nested(template: Template) -> Self {
         Self { expression_evaluation_options: Some(Evaluation { scope: "inner" }), ..Self::new(template) }
     }
@@ -218,7 +218,7 @@ impl<P> TemplateResource<P> {
     }
 }
 
-/// What an identity may do.
+/// The rights of an identity.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RoleAssignment {
@@ -229,7 +229,8 @@ pub(super) struct RoleAssignment {
 }
 
 impl RoleAssignment {
-    /// Without the type of the principal, Azure does not find an identity that is seconds old.
+    /// Sets the type of the principal, without which Azure does not find an identity that is
+    /// seconds old.
     pub(super) fn new(role_definition_id: String, principal_id: String, description: &'static str) -> Self {
         Self { role_definition_id, principal_id, principal_type: "ServicePrincipal", description }
     }

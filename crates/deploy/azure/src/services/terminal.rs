@@ -13,14 +13,14 @@ pub struct TerminalSize {
     pub rows: u16,
 }
 
-/// Where the terminal of a program that was started beside a workload is.
+/// The terminal of a program that was started next to a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terminal {
-    /// Of the web socket. It may grant access by itself.
+    /// Address of the web socket. It may grant access by itself.
     pub address: Secret,
-    /// Goes into the request.
+    /// Token for the request.
     pub token: Option<Secret>,
-    /// The first message.
+    /// Password, sent as the first message.
     pub password: Option<Secret>,
     pub protocol: TerminalProtocol,
 }
@@ -30,7 +30,7 @@ pub struct Terminal {
 pub enum TerminalProtocol {
     /// Container Instances: bytes as they are. The size is that of the request, and cannot be changed.
     Plain,
-    /// Container Apps: two bytes say what the rest is.
+    /// Container Apps: two bytes identify the type of the rest.
     Channels,
 }
 
@@ -38,7 +38,7 @@ pub enum TerminalProtocol {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalOutput<'m> {
     Bytes(&'m [u8]),
-    /// What the service has to say, such as that it is connecting.
+    /// A notice from the service, such as that it is connecting.
     Info(String),
     /// Why the program could not be started.
     Error(String),
@@ -93,10 +93,10 @@ impl DeploymentIdentity {
         self.backend().terminal_calls(self, program, size)
     }
 
-    /// The terminal according to the answers to [`Self::terminal_calls`] and [`Self::log_follow_up_calls`]; none if the
-    /// container does not run.
-    pub fn terminal(&self, program: &str, answers: &[Option<Value>]) -> Option<Terminal> {
-        self.backend().terminal(program, answers)
+    /// The terminal according to the responses to [`Self::terminal_calls`] and
+    /// [`Self::log_follow_up_calls`]; none if the container does not run.
+    pub fn terminal(&self, program: &str, responses: &[Option<Value>]) -> Option<Terminal> {
+        self.backend().terminal(program, responses)
     }
 }
 

@@ -7,14 +7,14 @@ use cudock_base::{Secret, Timestamp, UsageError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoints {
     pub directory: String,
-    /// Where it is kept; none for services that have storage of their own.
+    /// The storage that keeps it; none for services that have storage of their own.
     pub storage: Option<BlobContainer>,
 }
 
 /// A container of blobs, and a signature that allows to read, write and list it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobContainer {
-    /// Without the signature: `https://ACCOUNT.blob.core.windows.net/CONTAINER`.
+    /// The URL without the signature: `https://ACCOUNT.blob.core.windows.net/CONTAINER`.
     url: String,
     signature: Secret,
 }
@@ -39,7 +39,7 @@ impl BlobContainer {
         }
     }
 
-    /// Without the signature.
+    /// The URL without the signature.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -79,8 +79,8 @@ impl Checkpoints {
         format!("{name}.tar")
     }
 
-    /// Where to ask for what a deployment of this name has kept; none if the service keeps it. Batch mounts the whole
-    /// container.
+    /// The URL that lists what a deployment of this name has kept; none if the service keeps it.
+    /// Batch mounts the whole container.
     pub fn question(&self, name: &str, is_mounted: bool) -> Option<Secret> {
         let prefix = if is_mounted { String::new() } else { Self::archive(name) };
         Some(self.storage.as_ref()?.list(&prefix))

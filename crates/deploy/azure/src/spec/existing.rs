@@ -17,30 +17,31 @@ pub struct ExistingResources {
     pub container_apps_environment: Option<String>,
     /// An identity that may delete resources, by its resource id, where the user may not assign roles.
     pub reaper_identity: Option<String>,
-    /// What Azure says about them, once it was asked.
+    /// Their details, once Azure was queried about them.
     pub details: ExistingDetails,
 }
 
-/// What Azure says about the account, workspace or environment of a deployment, and the machines in it.
+/// The details of a deployment's account, workspace or environment in Azure, and of the machines in
+/// it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExistingDetails {
-    /// Where it is; none if nobody has asked.
+    /// Its region; none if that was not queried.
     pub region: Option<String>,
     /// The host of its own API, where it has one.
     pub endpoint: Option<String>,
     /// The sizes or GPU profiles of the machines that exist in it; none if it gets new ones.
     pub sizes: Option<Vec<String>>,
-    /// Of a Container Apps environment.
+    /// Workload profiles of a Container Apps environment.
     pub profiles: Option<Vec<ProfileDetails>>,
-    /// What does not exist.
+    /// A finding about the resource that does not exist.
     pub missing: Option<Finding>,
 }
 
 /// A workload profile of a Container Apps environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileDetails {
-    /// As apps refer to it.
+    /// The name by which apps refer to it.
     pub name: String,
-    /// Such as `Consumption-GPU-NC8as-T4`.
+    /// The type of the profile, such as `Consumption-GPU-NC8as-T4`.
     pub kind: String,
 }

@@ -1,4 +1,4 @@
-//! What a container group asks for and a deployment does not have.
+//! Parts of a container group that a deployment does not support.
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
@@ -28,7 +28,8 @@ fn lost(message: String, fix: impl Into<String>) -> Finding {
     Finding::new(codes::GROUP_PARTS, Severity::Warning, message, fix)
 }
 
-/// What means nothing on a single machine, and something in Azure. The location is where it is deployed.
+/// Parts that mean nothing on a single machine, and something in Azure. The location is where it is
+/// deployed.
 fn only_in_azure(reading: &Reading) -> Vec<Finding> {
     let fields =
         reading.notes.iter().filter(|note| note.kind == NoteKind::Ignored && note.field != "location");
@@ -42,7 +43,7 @@ fn only_in_azure(reading: &Reading) -> Vec<Finding> {
         .collect()
 }
 
-/// Another GPU than the one that is asked for.
+/// A finding that the machine has another GPU than the requested one.
 fn other_gpu(facts: &Facts, container: &Container, size: &str) -> Option<Finding> {
     let (asked, gpu) = (&requested_gpu(container)?.sku, gpu(facts, size)?);
     if gpu.split('-').any(|word| word.eq_ignore_ascii_case(asked)) {
@@ -58,7 +59,7 @@ fn other_gpu(facts: &Facts, container: &Container, size: &str) -> Option<Finding
     Some(lost(format!("the group asks for a {asked}, and {size} has a {gpu}"), fix))
 }
 
-/// Fewer processors or less memory than what is asked for.
+/// A finding that the machine has fewer processors or less memory than requested.
 fn smaller_machine(facts: &Facts, container: &Container, size: &str) -> Option<Finding> {
     let ((cpus, memory), (has_cpus, has_memory)) = (requested_capacity(container)?, capacity(facts, size)?);
     if cpus <= has_cpus && memory <= has_memory {

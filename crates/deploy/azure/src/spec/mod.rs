@@ -1,4 +1,4 @@
-//! What to run, independent of the service that runs it.
+//! The workload to run, independent of the service that runs it.
 
 mod checkpoints;
 mod existing;
@@ -21,7 +21,7 @@ pub use source::SpecOptions;
 /// Everything that the translation to a service reads. Names and times are chosen before, so that it is a pure function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeploymentSpec {
-    /// What the user calls it.
+    /// The user's name for it.
     pub name: String,
     /// Unique for each deployment: 12 lower-case hexadecimal digits. Part of all names and tags.
     pub run_id: String,
@@ -35,7 +35,7 @@ pub struct DeploymentSpec {
     pub memory_gib: f64,
     pub instances: u32,
     pub is_spot: bool,
-    /// Of all instances.
+    /// Price per hour of all instances.
     pub price_per_hour: Usd,
     pub image: String,
     /// Program and arguments; those of the image if empty.
@@ -50,7 +50,7 @@ pub struct DeploymentSpec {
     pub checkpoints: Option<Checkpoints>,
     pub outputs: Option<Outputs>,
     pub existing: ExistingResources,
-    /// Who deploys, as in the `cudock-owner` tag.
+    /// The user who deploys, as in the `cudock-owner` tag.
     pub owner: String,
     /// The state directory whose journal knows the deployment, as in the `cudock-state` tag.
     pub state: Option<String>,
@@ -58,7 +58,7 @@ pub struct DeploymentSpec {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkKind {
-    /// Answers requests on a port until it is deleted.
+    /// Serves requests on a port until it is deleted.
     Serve { port: u16, ready_path: Option<String>, is_public: bool },
     /// Ends by itself; one task for each item, or one for all. An item is a list of further arguments. The time limit is
     /// that of one task.

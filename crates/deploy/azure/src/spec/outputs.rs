@@ -1,4 +1,4 @@
-//! What tasks leave behind, and where it is kept beyond their nodes.
+//! The outputs of tasks, and their storage beyond the nodes.
 
 use cudock_base::{Environment, Secret, UsageError};
 
@@ -11,7 +11,7 @@ const STORAGE: &str = "CUDOCK_OUTPUTS";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outputs {
     pub storage: BlobContainer,
-    /// Which files in the working directory of a task.
+    /// Pattern of the files in the working directory of a task.
     pub pattern: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl Outputs {
         format!("{run_id}/{task}/{file}")
     }
 
-    /// Where the files of a run are, without the signature.
+    /// The location of a run's files, without the signature.
     pub fn place(storage: &BlobContainer, run_id: &str) -> String {
         format!("{}/{run_id}/", storage.url())
     }

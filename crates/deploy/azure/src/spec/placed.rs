@@ -1,4 +1,4 @@
-//! Where a workload runs, as the plan or the user chose it.
+//! The placement of a workload, as the plan or the user chose it.
 
 use cudock_base::Usd;
 use cudock_facts::Facts;
@@ -17,7 +17,7 @@ pub struct SpecPlacement {
     pub gpus: u32,
     pub instances: u32,
     pub is_spot: bool,
-    /// Of all instances.
+    /// Price per hour of all instances.
     pub price_per_hour: Usd,
 }
 

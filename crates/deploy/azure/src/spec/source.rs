@@ -19,12 +19,12 @@ use crate::spec::{
 
 /// The port of `cudock serve`.
 const DEFAULT_PORT: u16 = 8000;
-/// What Container Instances give a container that asks for nothing.
+/// Capacity that Container Instances assign to a container without a request.
 const DEFAULT_CAPACITY: (f64, f64) = (1.0, 1.5);
-/// How often a group's container is started again where the service wants a number.
+/// Number of restarts of a group's container on services that need a number.
 const RETRIES: u32 = 3;
 
-/// What a deployment needs beyond the file that describes the workload.
+/// Settings of a deployment beyond the file that describes the workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpecOptions {
     pub run_id: String,
@@ -32,7 +32,7 @@ pub struct SpecOptions {
     pub owner: String,
     pub state: Option<String>,
     pub expires: Timestamp,
-    /// Of one task of a job.
+    /// Time limit of one task of a job.
     pub time_limit: Duration,
     pub idle: Option<Duration>,
     /// Program and arguments; those of the image or group if empty.
@@ -200,12 +200,12 @@ impl DeploymentSpec {
     }
 }
 
-/// The GPU that a container asks for.
+/// The GPU that a container requests.
 pub(super) fn requested_gpu(container: &Container) -> Option<&RequestedGpu> {
     container.resources.as_ref()?.gpu.as_ref()
 }
 
-/// The processors and GiB of memory that a container asks for.
+/// The processors and GiB of memory that a container requests.
 pub(super) fn requested_capacity(container: &Container) -> Option<(f64, f64)> {
     let resources = container.resources.as_ref()?;
     Some((f64::from(resources.cpu_millis) / 1000.0, gib(resources.memory_bytes)))

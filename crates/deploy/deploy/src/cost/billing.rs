@@ -1,8 +1,9 @@
 //! Which time is billed, by the clocks of the services.
 //!
-//! Begin and end come from the services' own responses. For what was deleted, the end is when the service accepted the
-//! deletion, which only the activity log knows. What the cloud deleted by itself may have begun later and ended sooner than
-//! can be found out then: such a time is the most that was billed.
+//! Begin and end come from the services' own responses. For what was deleted, the end is when the
+//! service accepted the deletion, which only the activity log knows. A deployment that the cloud
+//! deleted by itself may have begun later and ended sooner than can be found out then: such a time
+//! is the most that was billed.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub struct BilledTime {
 }
 
 impl BilledTime {
-    /// What a service says.
+    /// The times that a service reports.
     pub(crate) const fn seen(from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         Self { from, until, is_at_most: false }
     }
@@ -47,11 +48,12 @@ pub(crate) fn whole_seconds(length: Duration) -> u64 {
 }
 
 impl DeploymentRecord {
-    /// From when to when something is billed: each node of an own cluster, or all machines together.
+    /// The spans in which something is billed: each node of an own cluster, or all machines
+    /// together.
     pub(crate) fn billed_spans(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let whole = self.billed.from.map(|from| (from, self.billed.until.unwrap_or(now)));
         match self.identity.node_idle.filter(|_| self.is_billed_by_node()) {
-            // Jobs that nobody has seen may have kept any node busy.
+            // Jobs that were not observed may have kept any node busy.
             Some(_) if self.billed.is_at_most => {
                 whole.into_iter().flat_map(|span| (0..self.instances).map(move |_| span)).collect()
             }
@@ -69,21 +71,22 @@ impl DeploymentRecord {
         self.billed_spans(now).iter().map(|(from, until)| until.since(*from)).sum()
     }
 
-    /// What a time that is billed costs.
+    /// The cost of a time that is billed.
     pub(crate) fn cost_of(&self, length: Duration) -> Usd {
         let machines = if self.is_billed_by_node() { u128::from(self.instances.max(1)) } else { 1 };
         self.price_per_hour.share(length.as_millis(), MILLIS_PER_HOUR * machines)
     }
 
-    /// What it has cost until now.
+    /// Its cost until now.
     pub(crate) fn billed_cost(&self, now: Timestamp) -> Usd {
         self.cost_of(self.billed_length(now))
     }
 }
 
-/// From when to when each node of a cluster is billed. It appears for a job, waits for the next one when that has ended, and leaves
-/// after the idle time or with the cluster. Which of several idle nodes gets the next job is not known; the one that has
-/// waited longest does here, which costs the most.
+/// The spans in which each node of a cluster is billed. A node appears for a job, waits for the
+/// next one when that has ended, and leaves after the idle time or with the cluster. Which of
+/// several idle nodes gets the next job is not known; this assumes the one that has waited longest,
+/// which costs the most.
 fn node_spans(
     jobs: &[JobTime],
     idle: Duration,
@@ -115,9 +118,9 @@ pub(crate) fn is_in_activity_log(identity: &DeploymentIdentity) -> bool {
     (identity.billing().covers_jobs || matches!(identity.work, WorkShape::Serve { .. })) && !identity.is_spot
 }
 
-/// Reads from the activity log what the services themselves can no longer tell, and adds it to what is known. If the cloud
-/// deleted it by itself, it was billed at most from `requested`, when the first request was sent that costs money, until
-/// its time to live was over.
+/// Reads times from the activity log that the services themselves no longer report, and adds them
+/// to the known ones. If the cloud deleted the deployment by itself, it was billed at most from
+/// `requested`, when the first request was sent that costs money, until its time to live was over.
 pub(crate) fn billed_time_of_deleted(
     cloud: &dyn CloudApi,
     record: &DeploymentRecord,

@@ -1,4 +1,4 @@
-//! What deployments have cost, cost now and will cost.
+//! The past, present and future cost of deployments.
 
 pub(crate) mod billing;
 
@@ -24,17 +24,17 @@ use crate::observe::{DeploymentName, refresh};
 /// The report of `cudock cost`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CostReport {
-    /// What everything that is billed costs per hour.
+    /// Cost per hour of everything that is billed now.
     pub per_hour: Usd,
-    /// What exists now has cost so far.
+    /// Cost so far of everything that exists now.
     pub so_far: Usd,
-    /// What exists now will have cost when it is deleted at the end of its time to live.
+    /// Cost of everything that exists now if each is deleted at the end of its time to live.
     pub until_expiry: Usd,
     /// The month that `workloads` is about, as `2026-11`.
     pub month: String,
-    /// By name, the most expensive first.
+    /// Workloads by name, the most expensive first.
     pub workloads: Vec<WorkloadCost>,
-    /// What the workloads of this month cost together.
+    /// Cost of all workloads of this month.
     pub this_month: Usd,
     pub deployments: Vec<DeploymentCost>,
 }
@@ -61,13 +61,14 @@ pub struct DeploymentCost {
     pub billed_from: Option<String>,
     /// None while it is billed.
     pub billed_until: Option<String>,
-    /// Of all machines together; of each, if they are nodes of an own cluster that come and go.
+    /// Seconds of all machines together; of each machine, if they are nodes of an own cluster that
+    /// come and go.
     pub billed_seconds: u64,
     pub cost: Usd,
-    /// Whether both are what was billed. If not, they are the most that it can have been: the cloud deleted it by itself,
-    /// and nobody saw when it ended.
+    /// Whether both are what was billed. If not, they are upper bounds: the cloud deleted it by
+    /// itself, and its end was not observed.
     pub exact: bool,
-    /// At the end of its time to live; none if it is not billed anymore.
+    /// Cost at the end of its time to live; none if it is not billed anymore.
     pub until_expiry: Option<Usd>,
     pub phases: Vec<PhaseCost>,
     /// The cheapest other placement for the same time on the same GPUs.
@@ -90,10 +91,10 @@ pub struct Alternative {
     pub cost: Usd,
 }
 
-/// Which deployments a report is about.
+/// The deployments that a report covers.
 #[derive(Debug, Clone, Copy)]
 pub struct CostQuery<'a> {
-    /// One by name or run id; else all.
+    /// A deployment by name or run id; all if absent.
     pub name: Option<&'a str>,
     /// The day of the report, whose month it is about.
     pub today: Date,
@@ -121,7 +122,7 @@ impl Deployer<'_> {
     }
 }
 
-/// What the journal knows about costs.
+/// The costs that the journal knows.
 pub fn cost(
     journal: &Journal,
     cloud: Option<&dyn CloudApi>,
@@ -247,7 +248,7 @@ impl Month {
     }
 }
 
-/// What the same time on the same GPUs would have cost elsewhere, at best.
+/// The lowest cost of the same time on the same GPUs elsewhere.
 fn alternative(
     facts: &Facts,
     catalog: &Catalog,

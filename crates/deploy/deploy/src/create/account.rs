@@ -6,7 +6,7 @@
 use cudock_azure::{DeploymentIdentity, ExistingResources, Plane, Step};
 
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
-use crate::observe::answer;
+use crate::observe::response_body;
 
 /// The identity and the steps that delete it, with the host of its account.
 pub(crate) fn with_host(
@@ -29,7 +29,8 @@ pub(crate) fn with_host(
     Ok((identity, cleanup))
 }
 
-/// Whether a step failed because its account does not exist anymore: a host that is gone answers nothing.
+/// Whether a step failed because its account does not exist anymore: its host then does not
+/// respond.
 pub(crate) fn is_gone(
     cloud: &dyn CloudApi,
     identity: &DeploymentIdentity,
@@ -46,8 +47,8 @@ fn read(cloud: &dyn CloudApi, identity: &DeploymentIdentity) -> Result<ExistingR
         ExistingResources { batch_account: identity.batch_account.clone(), ..ExistingResources::default() };
     // The name was checked when the deployment was planned.
     if let Ok(Some(call)) = existing.call(identity.service, &identity.subscription) {
-        let answer = answer(cloud, &call, &mut None)?;
-        existing.read_resource(identity.service, answer.as_ref());
+        let response = response_body(cloud, &call, &mut None)?;
+        existing.read_resource(identity.service, response.as_ref());
     }
     Ok(existing)
 }

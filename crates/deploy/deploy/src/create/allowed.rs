@@ -1,4 +1,5 @@
-//! Where a workload may run: what the user says, and what the resources allow that it uses.
+//! The regions and sizes in which a workload may run, according to the user and to the resources
+//! that it uses.
 
 use cudock_azure::bare_region;
 use cudock_base::UsageError;
@@ -15,7 +16,7 @@ pub(crate) struct Allowed {
     pub(crate) because: Option<String>,
 }
 
-/// What the user says, and where: "`--region`".
+/// Values that the user gave, and their origin: "`--region`".
 struct Given<'a> {
     values: &'a [String],
     origin: &'static str,
@@ -89,7 +90,7 @@ impl Given<'_> {
     }
 }
 
-/// The first that says something; flags win over files.
+/// The first that is not empty; flags win over files.
 fn first_given<const N: usize>(given: [Given<'_>; N]) -> Given<'_> {
     let mut given = given.into_iter();
     given.find(|one| !one.values.is_empty()).unwrap_or(Given { values: &[], origin: "" })

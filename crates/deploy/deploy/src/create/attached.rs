@@ -14,25 +14,25 @@ use crate::journal::{DeploymentRecord, RunLock};
 use crate::observe::logs::read_logs;
 use crate::observe::status;
 
-/// How often a service in the foreground is asked whether it still runs.
+/// Interval of checks whether a service in the foreground still runs.
 const WATCH: Duration = Duration::from_secs(15);
 
 /// How an attached deployment ended. Nothing of it exists anymore.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
     pub record: DeploymentRecord,
-    /// Of a job.
+    /// Exit code of a job.
     pub exit_code: i32,
     /// Work that was done again after evictions.
     pub lost: Duration,
 }
 
-/// Receives what an attached deployment has to tell.
+/// Receives the events of an attached deployment.
 pub trait DeployOutput {
-    /// It runs; a service answers at this URL.
+    /// It runs; a service responds at this URL.
     fn running(&self, record: &DeploymentRecord, url: Option<&str>);
 
-    /// What a job wrote.
+    /// Output of a job.
     fn output(&self, text: &str);
 
     /// A placement failed or was evicted, and the next one is tried.

@@ -104,7 +104,8 @@ fn no_placement(service: AzureService, allowed: &Allowed, plan: &Plan<'_>) -> Us
     .hint("`cudock plan` lists what fits, and `cudock plan --why SIZE` explains why a size does not")
 }
 
-/// The rejection that says most: of what could be had, else of what is gone, else of what nobody asked for.
+/// The most helpful rejection: of an offer that is available, else of one that is retired, else of
+/// one that was not requested.
 fn nearest<'p>(plan: &'p Plan<'_>, kinds: &[AzureOffering]) -> Option<&'p Rejection> {
     let rank = |rejection: &Rejection| match rejection.code {
         codes::NOT_WANTED => 2,

@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use crate::cloud::CloudApi;
 use crate::error::DeployError;
-use crate::observe::answer;
+use crate::observe::response_body;
 
-/// What the flags name, with what the cloud says about it if there is one to ask. Preflight tells what does not exist.
+/// The resources that the flags name, with the details that the cloud reports if there is a
+/// connection. Preflight reports those that do not exist.
 pub fn read_existing(
     facts: &Facts,
     cloud: Option<&dyn CloudApi>,
@@ -24,17 +25,17 @@ pub fn read_existing(
     };
     let read = |call: &Call| -> Result<Option<Value>, DeployError> {
         let cannot = |error| DeployError::cloud(format!("cannot read {description}"), error);
-        answer(cloud, call, &mut None).map_err(cannot)
+        response_body(cloud, call, &mut None).map_err(cannot)
     };
     if let Some(call) = existing.call(service, subscription)? {
-        let answer = read(&call)?;
-        existing.read(facts, service, answer.as_ref());
+        let response = read(&call)?;
+        existing.read(facts, service, response.as_ref());
     }
     if existing.details.missing.is_none()
         && let Some(call) = existing.nodes_call(service, subscription)?
     {
-        let answer = read(&call)?;
-        existing.read_nodes(facts, service, answer.as_ref());
+        let response = read(&call)?;
+        existing.read_nodes(facts, service, response.as_ref());
     }
     Ok(existing)
 }

@@ -1,4 +1,5 @@
-//! What preflight asks about the image: whether Azure will be allowed to pull it, and whether it runs on the sizes.
+//! Preflight questions about the image: whether Azure will be allowed to pull it, and whether it
+//! runs on the sizes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +21,12 @@ use cudock_image::{Access, ImageSource, Platform, Pull};
 
 use crate::create::run::PlannedDeployment;
 
-/// More than this is not fetched to judge an image. `cudock check` fetches it, and then it is here.
+/// Maximum number of bytes to fetch to judge an image. `cudock check` fetches larger ones, and then
+/// they are here.
 const MOST_FETCHED: u64 = 1 << 30;
 
-/// The other questions take three seconds; a registry that does not answer is not waited for much longer.
+/// Time limit for the registry. Azure's part of preflight takes three seconds; a registry that does
+/// not respond should not delay it for much longer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: RetryPolicy = RetryPolicy {
     max_retries: 1,
@@ -31,30 +34,30 @@ const RETRIES: RetryPolicy = RetryPolicy {
     max_delay: Duration::from_secs(1),
 };
 
-/// The registry's answers.
+/// The registry's responses.
 #[derive(Debug)]
-pub(crate) struct ImageAnswers {
+pub(crate) struct ImageResults {
     pub(crate) pull: PullResult,
-    /// One for each placement.
+    /// The verdicts on the image, one for each placement.
     pub(crate) checks: Vec<ImageCheck>,
 }
 
-/// Asks the registry about the image of some placements, which all have the same.
+/// Queries the registry about the image of some placements, which all have the same.
 pub(crate) fn ask_registry(
     client: &AzureClient,
     facts: &Facts,
     environment: &Environment,
     placements: &[PlannedDeployment],
     today: Date,
-) -> Option<ImageAnswers> {
+) -> Option<ImageResults> {
     let spec = &placements.first()?.spec;
     let pull = pull_right(client, spec, environment);
     let checks = check_image(facts, placements, &pull, today);
-    Some(ImageAnswers { pull, checks })
+    Some(ImageResults { pull, checks })
 }
 
-/// Asks for the manifest with the credentials of the deployment. Mirrors and sign-ins of this machine are not used: Azure
-/// does not have them.
+/// Requests the manifest with the credentials of the deployment. Mirrors and sign-ins of this
+/// machine are not used: Azure does not have them.
 fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environment) -> PullResult {
     let reference: Reference = match spec.image.parse() {
         Ok(reference) => reference,
@@ -90,7 +93,7 @@ fn pull_right(client: &AzureClient, spec: &DeploymentSpec, environment: &Environ
     }
 }
 
-/// The verdict of `cudock check` for each placement. What needs no GPU is not inspected.
+/// The verdict of `cudock check` for each placement. An image that needs no GPU is not inspected.
 fn check_image(
     facts: &Facts,
     placements: &[PlannedDeployment],
@@ -105,7 +108,7 @@ fn check_image(
     };
     let environment = BTreeMap::new();
     let mut images = match pull {
-        // Who may not pull it there may be signed in here.
+        // Even if Azure may not pull it, this machine may be signed in to the registry.
         PullResult::Allowed | PullResult::Denied(_) => open(image, &environment),
         PullResult::NotFound | PullResult::Unreachable(_) => Err("the image cannot be read".to_owned()),
     };
@@ -163,6 +166,6 @@ fn of_judgement(judgement: Judgement) -> ImageCheck {
 
 fn unknown(reason: &str) -> ImageCheck {
     let message = format!("cannot check whether the image runs there: {reason}");
-    let finding = Finding::new(codes::NO_ANSWER, Severity::Note, message, "cudock check IMAGE --size SIZE");
+    let finding = Finding::new(codes::NO_RESPONSE, Severity::Note, message, "cudock check IMAGE --size SIZE");
     ImageCheck { verdict: PreflightVerdict::Unknown, detail: reason.to_owned(), finding: Some(finding) }
 }

@@ -1,4 +1,4 @@
-//! Creating deployments: where they can run, what is asked before, and waiting for them.
+//! Creating deployments: where they can run, the checks before that, and waiting for them.
 
 pub(crate) mod account;
 mod allowed;

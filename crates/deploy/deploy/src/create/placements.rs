@@ -1,4 +1,4 @@
-//! Where a workload can run and how, as deployments that are ready to be created.
+//! The placements of a workload, as deployments that are ready to be created.
 
 use cudock_facts::services::AzureService;
 use std::time::Duration;
@@ -24,10 +24,10 @@ use crate::ids::new_id;
 /// The time to live if none is given.
 pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(2 * 3600);
 
-/// What deletes expired resources needs some minutes until its rights are effective.
+/// The minimum time to live: the reaper's role assignment takes minutes to take effect.
 const SHORTEST_TTL: Duration = Duration::from_secs(15 * 60);
 
-/// One task for each item; more are a program's own matter.
+/// Maximum number of items; each becomes a task.
 const MOST_ITEMS: u64 = 100_000;
 
 /// The blob container of checkpoints, with its signature.
@@ -35,7 +35,7 @@ const STORAGE: &str = "CUDOCK_CHECKPOINTS";
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// What describes the workload.
+/// The description of the workload.
 #[derive(Debug, Clone, Copy)]
 pub enum DeploySource<'a> {
     Project(&'a Project),
@@ -43,16 +43,17 @@ pub enum DeploySource<'a> {
     Group(&'a Reading, &'a Project),
 }
 
-/// What is deployed, where and by whom.
+/// The workload to deploy, with its target and user.
 pub struct DeployRequest<'a> {
     pub source: DeploySource<'a>,
     pub service: AzureService,
     pub flags: &'a DeployFlags,
-    /// What the flags name, with what the cloud says about it if it was asked.
+    /// The resources that the flags name, with the details that the cloud reported, if it was
+    /// queried.
     pub existing: &'a ExistingResources,
-    /// What the user calls it; the name in the file if absent.
+    /// The user's name for the deployment; the name in the file if absent.
     pub name: Option<&'a str>,
-    /// Of a service.
+    /// Port of a service.
     pub port: Option<u16>,
     /// Program and arguments; those of the image if empty.
     pub command: &'a [String],
@@ -94,7 +95,8 @@ fn planned(
     Ok(PlannedDeployment { spec, deployment })
 }
 
-/// What is not known of a resource that exists, if Azure was not asked about it and the user names no region.
+/// A finding that the region of an existing resource is assumed, if Azure was not queried about it
+/// and the user names no region.
 fn assumed_region(request: &DeployRequest<'_>, allowed: &Allowed, region: &str) -> Option<Finding> {
     let description = request.existing.description(request.service)?;
     let details = &request.existing.details;
@@ -194,7 +196,7 @@ fn registry(request: &DeployRequest<'_>) -> Option<RegistryAccess> {
     Some(RegistryAccess::Identity { server, identity })
 }
 
-/// The time to live: what is asked for, within the budget.
+/// The requested time to live, limited by the budget.
 fn time_to_live(
     request: &DeployRequest<'_>,
     price_per_hour: Usd,

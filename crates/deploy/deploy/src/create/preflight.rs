@@ -1,4 +1,4 @@
-//! Asks before the first paid resource which placements would fail.
+//! Finds the placements that would fail, before the first paid resource.
 
 use std::thread;
 
@@ -12,15 +12,16 @@ use cudock_facts::Facts;
 use crate::create::image::ask_registry;
 use crate::create::run::PlannedDeployment;
 
-/// What is known about placements before one of them is tried.
+/// The result of checking placements before one of them is tried.
 #[derive(Debug)]
 pub struct Preflight {
     pub report: PreflightReport,
-    /// Those that nothing blocks, the best first.
+    /// Placements that nothing blocks, the best first.
     pub placements: Vec<PlannedDeployment>,
 }
 
-/// Asks Azure and the image's registry everything about some placements at once, and leaves out those that would fail.
+/// Checks some placements with Azure and the image's registry at once, and omits those that would
+/// fail.
 pub fn preflight(
     client: &AzureClient,
     facts: &Facts,
@@ -34,7 +35,7 @@ pub fn preflight(
     };
     let mut request = PreflightRequest::of(&first.spec, client.sign_in_method(), today);
     request.candidates = placements.iter().map(|planned| Candidate::of(&planned.spec)).collect();
-    let (answers, image) = thread::scope(|scope| {
+    let (results, image) = thread::scope(|scope| {
         let image = scope.spawn(|| ask_registry(client, facts, environment, &placements, today));
         (ask_azure(client, &request, facts), image.join().ok().flatten())
     });
@@ -44,7 +45,7 @@ pub fn preflight(
             candidate.image = Some(check);
         }
     }
-    let report = judge(&request, &answers, facts);
+    let report = judge(&request, &results, facts);
     let is_account_fine = report.account.iter().all(|row| row.verdict != PreflightVerdict::Blocked);
     let is_open =
         report.candidates.iter().map(|one| is_account_fine && one.verdict != PreflightVerdict::Blocked);

@@ -1,22 +1,22 @@
-//! Who deploys, and when: what all requests have in common.
+//! The user and time of a deployment: shared by all its requests.
 
 use cudock_base::{Environment, Timestamp};
 
 use crate::journal::known_state_id;
 
-/// The subscription, if nobody is signed in.
+/// The subscription, if the user is not signed in.
 const SUBSCRIPTION: &str = "AZURE_SUBSCRIPTION_ID";
 
-/// Who deploys, where, and when.
+/// The user who deploys, the subscription, and the time.
 #[derive(Debug, Clone)]
 pub struct Requester {
     pub subscription: String,
     pub owner: Owner,
-    /// By the cloud's clock.
+    /// Time by the cloud's clock.
     pub now: Timestamp,
 }
 
-/// Whose a deployment is, as in its tags.
+/// The owner of a deployment, as in its tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The user on a machine, in the tag `cudock-owner`.
@@ -26,13 +26,14 @@ pub struct Owner {
 }
 
 impl Requester {
-    /// For requests that are shown and not sent.
+    /// The requester of requests that are shown and not sent.
     pub fn of_dry_run(environment: &Environment) -> Self {
         let state = environment.state_directory().and_then(|directory| known_state_id(&directory));
         Self::offline(environment, Some(state.unwrap_or_else(|| "STATE".to_owned())))
     }
 
-    /// For requests that are sent by other programs: no journal knows what they create.
+    /// The requester of requests that are sent by other programs: no journal records what they
+    /// create.
     pub fn of_export(environment: &Environment) -> Self {
         Self::offline(environment, None)
     }

@@ -9,7 +9,7 @@ use crate::create::wait::WaitGoal;
 use crate::error::DeployError;
 use crate::journal::{DeploymentRecord, StepRole, StepState};
 
-/// What became of a deployment that was resumed.
+/// The outcome of resuming a deployment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resumed {
     /// A job or a service in the foreground, which has been deleted.

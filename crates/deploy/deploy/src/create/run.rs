@@ -10,18 +10,18 @@ use crate::create::wait::{PhaseLimits, PhaseProgress};
 use crate::error::DeployError;
 use crate::journal::{DeploymentRecord, Journal, NewDeployment, RunLock, StepRole};
 
-/// What creates, waits for and deletes deployments needs.
+/// Everything needed to create, watch and delete deployments.
 pub struct Deployer<'a> {
     /// Ends its requests when the command is interrupted.
     pub cloud: &'a dyn CloudApi,
-    /// Sends what deletes, and goes on regardless.
+    /// Client for deletions; not canceled by Ctrl-C.
     pub deleter: &'a dyn CloudApi,
     pub journal: &'a Journal,
     pub clock: &'a dyn Clock,
     /// Set when the user ends the command.
     pub interrupted: &'a AtomicBool,
     pub on_progress: &'a dyn Fn(&PhaseProgress<'_>),
-    /// Where logs are kept beyond what wrote them.
+    /// Storage of logs that outlive the deployment.
     pub outputs: Option<&'a BlobContainer>,
     pub limits: PhaseLimits,
 }
@@ -108,7 +108,7 @@ impl Deployer<'_> {
         lock.ok_or_else(|| DeployError::Busy { name: name.to_owned() })
     }
 
-    /// What the journal knows about a run.
+    /// The journal's record of a run.
     pub(crate) fn known(&self, run_id: &str) -> Result<DeploymentRecord, DeployError> {
         let record = self.journal.run(run_id)?;
         record.ok_or_else(|| DeployError::Unknown { name: run_id.to_owned(), near: Vec::new() })

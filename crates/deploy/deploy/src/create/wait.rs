@@ -20,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// Status requests that may fail in a row before the wait ends; the client has repeated each of them already.
 const TOLERATED_FAILURES: u32 = 10;
 
-/// How long a service may not know yet what it has created.
+/// Time within which a service may not know yet what it has created.
 const CONSISTENCY_DELAY: Duration = Duration::from_secs(120);
 
 /// How long each phase may last.
@@ -51,13 +51,13 @@ impl PhaseLimits {
     }
 }
 
-/// What a deployment is doing right now.
+/// The current activity of a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PhaseProgress<'a> {
     pub phase: Phase,
-    /// In this phase.
+    /// Time in this phase.
     pub elapsed: Duration,
-    /// What it has cost so far; none before billing began.
+    /// Its cost so far; none before billing began.
     pub billed: Option<Usd>,
     /// The service's own words, or the step.
     pub detail: Option<&'a str>,
@@ -69,10 +69,10 @@ impl<'a> PhaseProgress<'a> {
     }
 }
 
-/// What is waited for.
+/// The state to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitGoal {
-    /// It answers requests or works.
+    /// It serves requests or works.
     Running,
     /// It has ended.
     Ended,
@@ -93,7 +93,7 @@ impl Deployer<'_> {
                 return Err(DeployError::Interrupted);
             }
             let (status, retry_after) = match status(self.cloud, &record.identity) {
-                Ok(answer) => answer,
+                Ok(response) => response,
                 Err(error) if error.reason == ApiErrorReason::Outside && failures < TOLERATED_FAILURES => {
                     failures += 1;
                     pause(self.clock, pause_time, self.interrupted);

@@ -17,7 +17,7 @@ use crate::error::DeployError;
 use crate::journal::{DeploymentRecord, JournalError, StepRecord, StepRole, StepState};
 use crate::observe::status;
 
-/// How often a template deployment that was canceled is asked for its end.
+/// Interval of polls of a canceled template deployment.
 const POLL: Duration = Duration::from_secs(2);
 const MOST_POLLS: u32 = 150;
 
@@ -51,14 +51,15 @@ impl Deployer<'_> {
     pub(crate) fn delete(&self, record: &DeploymentRecord) -> Result<(), DeployError> {
         let run_id = &record.run_id;
         let cleanup = self.journal.cleanup(run_id)?;
-        // From here on, `gc` goes on with it.
+        // From here on, `gc` can finish the deletion.
         let begun = self.journal.set_state(run_id, DeploymentState::Deleting, None);
         let entered = self.journal.enter_phase(run_id, Some((Phase::Delete, true)), self.deleter.now());
         let (identity, cleanup) =
             account::with_host(self.deleter, &record.identity, cleanup).map_err(|error| {
                 DeployError::cloud(format!("cannot find the account of `{}`", record.name), error)
             })?;
-        // Afterwards nobody can tell anymore when billing began and how a job ended. It is deleted even if this fails.
+        // Afterwards the start of billing and the result of a job are not available anymore. The
+        // deployment is deleted even if this fails.
         let read = || status(self.deleter, &identity).ok().map(|(status, _)| status);
         let observe = |mut seen: Option<Status>| {
             // The last task of a Batch job may have ended it after the job was read and before the task was.
@@ -85,7 +86,7 @@ impl Deployer<'_> {
         let mut written = begun.and(entered).and(observed);
         let mut is_canceled = false;
         for (position, step) in cleanup.iter().enumerate() {
-            // A job may have begun before it was canceled, and tells so until it is deleted.
+            // A job may have begun before it was canceled, and reports so until it is deleted.
             if is_canceled && step.call.method == Method::DELETE && step.call.path.contains("/jobs/") {
                 written = written.and(observe(read()));
                 is_canceled = false;
@@ -111,7 +112,8 @@ impl Deployer<'_> {
                 failure.as_deref(),
                 now,
             ));
-            // What follows includes the part that makes the cloud delete the rest by itself, so an error ends it.
+            // The further steps include the part that makes the cloud delete the rest by itself, so
+            // an error ends it.
             deleted.map_err(|error| {
                 DeployError::cloud(
                     format!("cannot delete `{}` of deployment `{}`", step.id, record.name),
@@ -129,7 +131,7 @@ impl Deployer<'_> {
     pub(crate) fn send_deletion(&self, step: &Step) -> Result<(), ApiError> {
         match self.deleter.run(step) {
             Err(error) if error.is_not_found() => Ok(()),
-            // What has ended is not canceled; if it has not, it cannot be deleted either.
+            // Work that has ended is not canceled; if it has not, it cannot be deleted either.
             Err(error) if step.call.method == Method::POST && error.reason == ApiErrorReason::Refused => {
                 Ok(())
             }
@@ -168,12 +170,13 @@ impl Deployer<'_> {
             }
             pause(self.clock, reply.retry_after.unwrap_or(POLL), &never);
         }
-        // Azure ends it sooner or later; what it creates until then has the means to delete itself.
+        // Azure ends it sooner or later; resources that it creates until then can delete
+        // themselves.
         Ok(())
     }
 
-    /// Finds out when billing ended, which only the activity log knows now. If it does not have the events yet, `cost`
-    /// asks again.
+    /// Finds out when billing ended, which only the activity log knows now. If it does not have the
+    /// events yet, `cost` tries again.
     pub(crate) fn bill_deleted(&self, record: &DeploymentRecord) -> Result<(), DeployError> {
         if record.billed.is_final() {
             return Ok(());
@@ -185,8 +188,8 @@ impl Deployer<'_> {
         Ok(())
     }
 
-    /// Writes down that less may have been billed than can be found out, if the cloud has deleted a deployment by itself.
-    /// Before this program deletes one, it reads all times.
+    /// Records that the billed time is only an upper bound, if the cloud has deleted a deployment
+    /// by itself. Before this program deletes one, it reads all times.
     pub(crate) fn mark_deleted_by_cloud(&self, record: &DeploymentRecord) -> Result<(), JournalError> {
         let cleanup = self.journal.steps(&record.run_id, StepRole::Cleanup)?;
         let is_own_deletion = cleanup.iter().any(|step| step.state != StepState::Planned);

@@ -1,7 +1,8 @@
 //! Finds and deletes what was left behind: unfinished entries of the journal, and resource groups that it has lost.
 //!
-//! The journal is that of one state directory. What the tags say was made by another one may run there, so it is listed, and
-//! deleted only if its time to live is over or the user names it.
+//! The journal is that of one state directory. A run that another one made, according to the tags,
+//! may be in use, so it is listed, and deleted only if its time to live is over or the user names
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +20,9 @@ use crate::create::run::Deployer;
 use crate::delete::down::cancel_call;
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
-use crate::observe::answer;
+use crate::observe::response_body;
 
-/// Who asks, and where.
+/// The owner and subscription whose leftovers are deleted.
 #[derive(Debug, Clone, Copy)]
 pub struct GcScope<'a> {
     pub subscription: &'a str,
@@ -36,7 +37,7 @@ pub struct GcScope<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct GcReport {
     pub found: Vec<Leftover>,
-    /// Whether nothing was deleted on purpose.
+    /// Whether it was a dry run: nothing was deleted.
     pub dry_run: bool,
 }
 
@@ -62,7 +63,7 @@ pub struct Leftover {
     pub error: Option<String>,
 }
 
-/// Why an entry of the journal is a leftover; none if it is meant to exist. Nobody works on it.
+/// Why an entry of the journal is a leftover; none if it is meant to exist. No command is working on it.
 fn leftover_reason(record: &DeploymentRecord, now: Timestamp) -> Option<&'static str> {
     match record.state {
         DeploymentState::Gone => None,
@@ -154,7 +155,7 @@ impl Deployer<'_> {
 
     fn delete_lost(&self, subscription: &str, run_id: &str) -> Result<(), DeployError> {
         let cannot = |what: &str, error| DeployError::cloud(format!("cannot {what} of run {run_id}"), error);
-        let reaper = answer(self.deleter, &reaper_call(subscription, run_id), &mut None)
+        let reaper = response_body(self.deleter, &reaper_call(subscription, run_id), &mut None)
             .map_err(|error| cannot("read the reaper", error))?;
         let steps = cleanup_of_run(subscription, run_id, reaper.as_ref());
         for step in steps.iter().filter(|step| step.id == "record") {
@@ -197,7 +198,7 @@ impl Leftover {
         }
     }
 
-    /// With how its deletion ended, if it was tried.
+    /// Adds the result of its deletion, if that was tried.
     fn with(self, deleted: Option<&Result<(), DeployError>>) -> Self {
         let error = match deleted {
             Some(Err(error)) => Some(cudock_base::text::error_chain(error)),
@@ -216,19 +217,19 @@ struct LostRun {
 }
 
 impl LostRun {
-    /// One of which nothing is known but its id.
+    /// A run of which only the id is known.
     fn named() -> Self {
         Self { name: None, expires: None, claim: Claim::Named }
     }
 }
 
-/// Whose a run is, as far as its tags tell.
+/// The owner of a run, according to its tags.
 #[derive(Debug, PartialEq, Eq)]
 enum Claim {
     Expired,
     /// This state directory made it, and its journal was lost.
     Own,
-    /// The user asked for it.
+    /// The user named it.
     Named,
     /// Another state directory of the user made it, and may know it.
     OfAnother {
@@ -271,7 +272,8 @@ fn lost_run(group: &Value, scope: &GcScope<'_>, now: Timestamp) -> Option<(Strin
     Some((run_id.to_owned(), LostRun { name: tag("cudock-name").map(str::to_owned), expires, claim }))
 }
 
-/// Whose a run with these tags is; none if it is somebody else's. Earlier versions did not tell the state directory.
+/// The owner of a run with these tags; none if it belongs to another user. Earlier versions did not
+/// record the state directory.
 fn claim(tagged: &str, state: Option<&str>, owner: &Owner) -> Option<Claim> {
     if tagged == owner.name && state.is_some() && state == owner.state.as_deref() {
         return Some(Claim::Own);

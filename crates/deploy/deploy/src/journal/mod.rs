@@ -1,9 +1,10 @@
 //! The journal of deployments: a `SQLite` database that is written before the outside is changed.
 //!
-//! Each change is one transaction that is on disk when the method returns, so a command can be killed at any time: the
-//! journal then has everything that deletes what exists. Several commands may use it at the same time. A command that
-//! creates, waits for or deletes a deployment holds a lock on its run, which the kernel releases when the command ends
-//! in whatever way; so others can tell a deployment that is being worked on from one whose command died.
+//! Each change is one transaction that is on disk when the method returns, so a command can be
+//! killed at any time: the journal then has everything needed to delete what exists. Several
+//! commands may use it at the same time. A command that creates, waits for or deletes a deployment
+//! holds a lock on its run, which the kernel releases when the command ends in whatever way; so
+//! other commands can distinguish a deployment in progress from one whose command died.
 
 mod error;
 mod read;
@@ -28,7 +29,7 @@ pub(crate) use self::state_id::known_state_id;
 
 const FILE_NAME: &str = "deployments.db";
 
-/// How long a command waits for another one that writes.
+/// Maximum time to wait for another command that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The journal in one directory.

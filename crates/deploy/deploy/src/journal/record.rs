@@ -7,7 +7,7 @@ use cudock_base::{Timestamp, Usd};
 
 use crate::cost::billing::BilledTime;
 
-/// What is written before the first request of a deployment.
+/// The record that is written before the first request of a deployment.
 #[derive(Debug)]
 pub struct NewDeployment<'a> {
     pub deployment: &'a Deployment,
@@ -28,7 +28,7 @@ pub struct DeploymentRecord {
     pub size: Option<String>,
     pub gpus: u32,
     pub instances: u32,
-    /// Of all instances.
+    /// Price per hour of all instances.
     pub price_per_hour: Usd,
     /// Whether it ends with the command that created it.
     pub is_attached: bool,
@@ -40,7 +40,7 @@ pub struct DeploymentRecord {
     pub url: Option<String>,
     pub exit_code: Option<i32>,
     pub billed: BilledTime,
-    /// Those that keep nodes of its own cluster busy.
+    /// Jobs that keep nodes of its own cluster busy.
     pub jobs: Vec<JobTime>,
     /// Work that was lost by eviction.
     pub lost: Duration,
@@ -71,7 +71,7 @@ impl StepRole {
     }
 }
 
-/// How far a step has come. Of one that is intended, nobody knows whether its request arrived.
+/// The progress of a step. For an intended one, it is unknown whether its request arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepState {
     Planned,

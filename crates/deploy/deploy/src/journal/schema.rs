@@ -56,7 +56,7 @@ CREATE TABLE phases (
 CREATE INDEX phases_by_run ON phases (run_id);
 ";
 
-/// What version 2 adds: when each job on a deployment's own cluster ran.
+/// Added by version 2: when each job on a deployment's own cluster ran.
 pub(super) const JOBS: &str = "
 CREATE TABLE jobs (
     run_id TEXT NOT NULL REFERENCES deployments (run_id),
@@ -67,7 +67,7 @@ CREATE TABLE jobs (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// What version 3 adds: whether less than the known time may have been billed.
+/// Added by version 3: whether less than the known time may have been billed.
 pub(super) const BILLED_AT_MOST: &str = "
 ALTER TABLE deployments ADD COLUMN billed_at_most INTEGER NOT NULL DEFAULT 0;
 ";

@@ -1,8 +1,8 @@
-//! The id of a state directory, which says in the tags of a deployment whose journal knows it.
+//! The id of a state directory, which identifies in the tags of a deployment the journal that knows it.
 //!
-//! It is made once, in a file of its own: it survives a journal that was damaged and moved away, and is lost with the
-//! directory. Beside it is the number of the file, so that a copy of the directory gets an id of its own: what the one
-//! deploys after that, the other does not know.
+//! It is made once, in a file of its own: it survives a journal that was damaged and moved away,
+//! and is lost with the directory. Next to it is the number of the file, so that a copy of the
+//! directory gets an id of its own: deployments of one are unknown to the other from then on.
 
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +15,7 @@ use crate::ids::new_id;
 
 const FILE_NAME: &str = "state-id";
 
-/// More than this was not written here.
+/// Maximum size of a file written here.
 const LONGEST: u64 = 100;
 
 /// The id of a directory, which is made if it has none. The caller keeps others from doing the same.
@@ -28,7 +28,7 @@ pub(super) fn state_id(directory: &Path) -> Result<String, JournalError> {
     let mut file = open_private(&path)?;
     let number = file.metadata().map_err(failed("read"))?.ino();
     let mut text = String::new();
-    // What is not text was not written here.
+    // A file that is not text was not written here.
     let _ = (&file).take(LONGEST).read_to_string(&mut text);
     if let Some(id) = id_in(&text, number) {
         return Ok(id);

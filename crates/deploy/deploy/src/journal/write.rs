@@ -98,7 +98,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes down what the service says. What is being deleted stays so.
+    /// Records the status that the service reports. A deployment that is being deleted stays so.
     pub fn observe(&self, run_id: &str, status: &Status) -> Result<(), JournalError> {
         // Only a deletion makes it gone: a service may not know yet what it has just created.
         let state = match status.state {

@@ -19,24 +19,24 @@ use signal_hook::consts::SIGWINCH;
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
-use crate::observe::answer;
+use crate::observe::response_body;
 
-/// How long the loop of a terminal waits for output before it looks at the keyboard.
+/// Time that the loop of a terminal waits for output before it checks the keyboard.
 const KEYBOARD_POLL: Duration = Duration::from_millis(10);
 
-/// The same where nobody types.
+/// The same for a terminal without keyboard input.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A shell that has not written a prompt for so many polls does not write one.
+/// Polls after which a shell is assumed to print no prompt.
 const POLLS_FOR_PROMPT: u32 = 20;
 
-/// No command writes more to a terminal that is read as a whole.
+/// Maximum output of a command without a visible terminal.
 const MAX_OUTPUT: usize = 64 << 20;
 
-/// What may follow the end of a command: a prompt, a goodbye.
+/// Maximum number of bytes after the end of a command: a prompt, a farewell.
 const AFTER_END: usize = 512;
 
-/// The terminal of a command that nobody looks at.
+/// The size of a terminal that is not shown.
 const UNSEEN: TerminalSize = TerminalSize { columns: 80, rows: 24 };
 
 /// Runs a command in a deployment's container and waits for its end. The journal is about what exists and what it costs,
@@ -50,7 +50,7 @@ pub fn exec(
     let method = record.identity.exec_method(command)?;
     let output = match method {
         ExecMethod::Script(step) => cloud.run(&step).and_then(|reply| {
-            let missing = || ApiError::new(ApiErrorReason::Outside, "the answer has no exit code");
+            let missing = || ApiError::new(ApiErrorReason::Outside, "the response has no exit code");
             ExecOutput::read(&reply.body).ok_or_else(missing)
         }),
         ExecMethod::Terminal => {
@@ -111,8 +111,8 @@ fn closed_early() -> ApiError {
     )
 }
 
-/// Connects this process's terminal to a command in a deployment's container until the command ends. How it ended is not
-/// told by any service.
+/// Connects this process's terminal to a command in a deployment's container until the command
+/// ends. No service reports its exit code.
 pub fn exec_on_terminal(
     cloud: &dyn CloudApi,
     record: &DeploymentRecord,
@@ -137,7 +137,7 @@ pub fn exec_on_terminal(
     session.copy(&keyboard(first_line), &resized, interrupted).map_err(|error| cannot(record, error))
 }
 
-/// What is typed, until the end of the input.
+/// Keyboard input, until the end of the input.
 fn keyboard(first_line: Option<String>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     let read = move || {
@@ -171,7 +171,7 @@ struct TerminalSession {
     protocol: TerminalProtocol,
 }
 
-/// What happened in a terminal.
+/// An event of a terminal.
 enum SessionEvent {
     Bytes(Vec<u8>),
     Silence,
@@ -185,14 +185,14 @@ impl TerminalSession {
         program: &str,
         size: TerminalSize,
     ) -> Result<Self, ApiError> {
-        let (identity, mut answers, mut delay) = (&record.identity, Vec::new(), None);
+        let (identity, mut responses, mut delay) = (&record.identity, Vec::new(), None);
         for call in identity.terminal_calls(program, size) {
-            answers.push(answer(cloud, &call, &mut delay)?);
+            responses.push(response_body(cloud, &call, &mut delay)?);
         }
-        for call in identity.log_follow_up_calls(&answers) {
-            answers.push(answer(cloud, &call, &mut delay)?);
+        for call in identity.log_follow_up_calls(&responses) {
+            responses.push(response_body(cloud, &call, &mut delay)?);
         }
-        let terminal: Option<Terminal> = identity.terminal(program, &answers);
+        let terminal: Option<Terminal> = identity.terminal(program, &responses);
         let terminal = terminal.ok_or_else(|| {
             ApiError::new(ApiErrorReason::Refused, "its container is not running")
                 .hint("`cudock ps` shows its state")

@@ -1,4 +1,4 @@
-//! What a deployment wrote.
+//! The logs of a deployment.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::clock::{Clock, pause};
 use crate::cloud::{ApiError, CloudApi};
 use crate::error::DeployError;
 use crate::journal::DeploymentRecord;
-use crate::observe::{answer, status};
+use crate::observe::{response_body, status};
 
-/// How often new lines are asked for.
+/// Interval of requests for new lines.
 const POLL: Duration = Duration::from_secs(3);
 
-/// What is compared with an earlier response to find where the new part begins.
+/// Maximum number of bytes compared with an earlier response to find where the new part begins.
 const OVERLAP: usize = 4096;
 
 /// The text of all logs of a deployment: what its service has, or what is kept in `outputs`.
@@ -26,28 +26,28 @@ pub(crate) fn read_logs(
     identity: &DeploymentIdentity,
     outputs: Option<&BlobContainer>,
 ) -> Result<String, ApiError> {
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     let mut delay = None;
     let mut kept = outputs.map_or_else(Vec::new, |outputs| identity.kept_logs(outputs)).into_iter();
     // A container that has not started has no log.
     for call in identity.log_calls() {
-        let answered = match call.method {
+        let response = match call.method {
             // A script on a machine ends later than its request.
             Method::POST => action(cloud, call),
-            _ => answer(cloud, &call, &mut delay),
+            _ => response_body(cloud, &call, &mut delay),
         };
         let address = kept.next();
         let kept = || address.and_then(|address| cloud.download(&address, None).ok()).map(Value::from);
-        answers.push(match answered {
-            Ok(answer) => answer.or_else(kept),
+        responses.push(match response {
+            Ok(response) => response.or_else(kept),
             Err(error) => Some(kept().ok_or(error)?),
         });
     }
-    for call in identity.log_follow_up_calls(&answers) {
-        answers.push(answer(cloud, &call, &mut delay)?);
+    for call in identity.log_follow_up_calls(&responses) {
+        responses.push(response_body(cloud, &call, &mut delay)?);
     }
     let mut logs = String::new();
-    for part in identity.log_parts(&answers) {
+    for part in identity.log_parts(&responses) {
         match part {
             LogPart::Text(text) => logs.push_str(&text),
             LogPart::File { name, address } => {
@@ -65,7 +65,7 @@ pub(crate) fn read_logs(
     Ok(logs)
 }
 
-/// The answer at the end of an action; none for 404.
+/// The response at the end of an action; none for 404.
 fn action(cloud: &dyn CloudApi, call: Call) -> Result<Option<Value>, ApiError> {
     match cloud.run(&Step::action("log", call)) {
         Ok(reply) => Ok(Some(reply.body)),
@@ -96,7 +96,7 @@ pub fn print_logs(
     let cannot = |error| DeployError::cloud(format!("cannot read the log of `{}`", record.name), error);
     let mut printed = String::new();
     loop {
-        // Whether it runs is asked before the log, so that nothing is missed.
+        // The state is read before the log, so that no lines are missed.
         let is_over = match follow {
             None => true,
             Some(interrupted) => {
@@ -118,7 +118,8 @@ pub fn print_logs(
     }
 }
 
-/// What a log has more than it had before. Services return a window of the last bytes, which may have moved on.
+/// The part of a log that was added since the last request. Services return a window of the last
+/// bytes, which may have moved on.
 fn added_text<'t>(before: &str, now: &'t str) -> &'t str {
     if let Some(added) = now.strip_prefix(before) {
         return added;

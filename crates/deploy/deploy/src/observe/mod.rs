@@ -1,4 +1,4 @@
-//! The state of deployments: what the services say, and the list of `ps`.
+//! The state of deployments according to their services, and the list of `ps`.
 
 pub(crate) mod exec;
 pub(crate) mod logs;
@@ -21,29 +21,30 @@ use crate::names::state_name;
 /// Status requests at the same time.
 const CONCURRENT: usize = 16;
 
-/// What the services say about a deployment, and how long they want to be left alone.
+/// The status of a deployment according to its services, and the delay before the next request that
+/// they want.
 pub(crate) fn status(
     cloud: &dyn CloudApi,
     identity: &DeploymentIdentity,
 ) -> Result<(Status, Option<Duration>), ApiError> {
     let mut retry_after = None;
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for call in identity.status_calls() {
         // The group is the first. With it, also the hosts of what was in it are gone.
-        let is_gone = answers.first() == Some(&None) && identity.is_within_group();
-        match answer(cloud, &call, &mut retry_after) {
-            Err(error) if is_gone && error.reason == ApiErrorReason::Outside => answers.push(None),
-            answer => answers.push(answer?),
+        let is_gone = responses.first() == Some(&None) && identity.is_within_group();
+        match response_body(cloud, &call, &mut retry_after) {
+            Err(error) if is_gone && error.reason == ApiErrorReason::Outside => responses.push(None),
+            response => responses.push(response?),
         }
     }
-    for call in identity.follow_up_calls(&answers) {
-        answers.push(answer(cloud, &call, &mut retry_after)?);
+    for call in identity.follow_up_calls(&responses) {
+        responses.push(response_body(cloud, &call, &mut retry_after)?);
     }
-    Ok((identity.status(&answers), retry_after))
+    Ok((identity.status(&responses), retry_after))
 }
 
 /// The body of a response; none for 404.
-pub(crate) fn answer(
+pub(crate) fn response_body(
     cloud: &dyn CloudApi,
     call: &Call,
     retry_after: &mut Option<Duration>,
@@ -58,7 +59,7 @@ pub(crate) fn answer(
     }
 }
 
-/// What every report says about a deployment.
+/// The data of a deployment that every report has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeploymentName {
     pub name: String,

@@ -44,7 +44,7 @@ pub enum DeviceVerdict {
     Complete,
     /// Fewer than are paid for.
     Missing,
-    /// Another GPU than the size has.
+    /// The GPU differs from that of the size.
     Different,
     /// The deployment has not listed its devices.
     Unknown,

@@ -24,7 +24,7 @@ use crate::create::run::{Deployer, PlannedDeployment};
 use crate::error::DeployError;
 use crate::journal::{DeploymentRecord, RunLock};
 
-/// What a trial is planned to take if the sweep does not say.
+/// Assumed time of a trial if the sweep gives none.
 const TRIAL_TIME: Duration = Duration::from_secs(3600);
 
 /// Each job takes two of the 500 actions of the Logic App that deletes it by itself, and a term of its last condition.
@@ -34,7 +34,7 @@ const MOST_JOBS: u64 = 100;
 #[derive(Debug, Clone)]
 pub struct SweepRun {
     pub plan: SweepPlan,
-    /// One, or one for each size that trials choose from.
+    /// The machines: one entry, or one for each size that trials choose from.
     pub machines: Vec<SweepMachine>,
 }
 
@@ -42,11 +42,11 @@ pub struct SweepRun {
 #[derive(Debug, Clone)]
 pub struct SweepMachine {
     pub planned: PlannedDeployment,
-    /// What the user should know about the way it runs.
+    /// A note for the user about the way it runs.
     pub note: Option<String>,
-    /// What the parameter calls the size.
+    /// The parameter's value for the size.
     size: Option<String>,
-    /// Where trials are added while it runs; none if the service runs the sweep.
+    /// The service to which trials are added while it runs; none if the service runs the sweep.
     jobs: Option<TrialJobs>,
 }
 
@@ -219,7 +219,7 @@ impl Deployer<'_> {
         self.up_attached(&planned, output)
     }
 
-    /// Deletes what an earlier command left behind, before anybody asks for the quota that it uses.
+    /// Deletes the leftovers of an earlier command, before the quota that they use is needed.
     pub fn delete_earlier_trials(&self, run: &SweepRun) -> Result<(), DeployError> {
         for machine in &run.machines {
             if let Some(record) = self.journal.find(&machine.planned.deployment.name)? {

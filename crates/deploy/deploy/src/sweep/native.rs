@@ -13,11 +13,12 @@ use serde_json::{Map, Value, json};
 
 use crate::create::placements::affordable_time;
 
-/// More values than this are not a choice.
+/// Maximum number of values of a choice.
 const MOST_VALUES: i64 = 1000;
 
-/// The sweep in the form of Machine Learning's YAML file; an error says what the service cannot express. Money becomes
-/// time: that after which all machines together have cost as much.
+/// The sweep in the form of Machine Learning's YAML file; an error names the property that the
+/// service cannot express. Money becomes time: that after which all machines together have cost as
+/// much.
 pub(super) fn job(
     plan: &SweepPlan,
     size: Option<&str>,
@@ -86,7 +87,7 @@ pub(super) fn job(
     Ok(job)
 }
 
-/// What the service cannot express.
+/// A property of the sweep that the service cannot express.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Inexpressible(String);
@@ -109,7 +110,7 @@ fn command(plan: &SweepPlan) -> String {
         let replaced =
             names().fold(word.clone(), |word, name| word.replace(&placeholder(name), &value(name)));
         let literal = names().fold(word.clone(), |word, name| word.replace(&placeholder(name), ""));
-        // What the service puts in needs no quotes, unless the rest of the word does.
+        // Values that the service inserts need no quotes, unless the rest of the word does.
         let is_plain = literal.is_empty() || quote(&literal) == literal;
         if is_plain && replaced != *word { replaced } else { quote(&replaced).into_owned() }
     };

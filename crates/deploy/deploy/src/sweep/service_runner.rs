@@ -16,13 +16,13 @@ use crate::error::DeployError;
 use crate::journal::Journal;
 use crate::observe::status;
 
-/// How often the service is asked, if it does not say.
+/// Interval of requests for the state, if the service gives none.
 const POLL: Duration = Duration::from_secs(10);
 
 /// Requests for the state that may fail in a row.
 const MOST_FAILURES: u32 = 5;
 
-/// Of an attempt that was lost, nobody knows how long it ran; it is billed for no more than this.
+/// Upper bound on the billed time of a lost attempt.
 const LONGEST_LOST: Duration = Duration::from_secs(3600);
 
 /// The trials of a sweep on a service.
@@ -32,23 +32,23 @@ pub(super) struct ServiceRunner<'a> {
     journal: &'a Journal,
     machines: Vec<RunnerMachine>,
     plan: &'a SweepPlan,
-    /// How long the service is left alone.
+    /// Interval of requests for the state.
     interval: Duration,
     live: BTreeMap<(TrialId, u32), LiveJob>,
     pending: Vec<RunnerEvent>,
-    /// When the service was asked last.
-    asked: Option<Duration>,
+    /// Time of the last request for the state.
+    polled: Option<Duration>,
     failures: u32,
 }
 
-/// Where the trials of one size run.
+/// The machines of one size, with their trials.
 pub(super) struct RunnerMachine {
     identity: DeploymentIdentity,
     jobs: TrialJobs,
     slots: u32,
     /// Whether the journal knows when billing began.
     is_billed: bool,
-    /// What the journal knows of the jobs.
+    /// Times of jobs that the journal knows.
     billed: Vec<JobTime>,
 }
 
@@ -66,8 +66,8 @@ impl RunnerMachine {
         Self { identity, jobs, slots, is_billed: false, billed: Vec::new() }
     }
 
-    /// Writes down since when the machines exist and when jobs ran: nobody can tell anymore when they are deleted, which
-    /// Azure may do by itself.
+    /// Records when the machines began to exist and when jobs ran: neither is available after their
+    /// deletion, which Azure may do by itself.
     fn bill(
         &mut self,
         cloud: &dyn CloudApi,
@@ -111,7 +111,7 @@ impl<'a> ServiceRunner<'a> {
             interval: POLL,
             live,
             pending,
-            asked: None,
+            polled: None,
             failures: 0,
         }
     }
@@ -131,7 +131,7 @@ impl<'a> ServiceRunner<'a> {
         self.pending.push(RunnerEvent::Event(Event::Ended { trial, attempt, end, ran }));
     }
 
-    /// What became of all jobs.
+    /// Updates the state of all jobs.
     fn ask(&mut self) -> Result<(), ApiError> {
         let mut interval = None;
         for index in 0..self.machines.len() {
@@ -182,10 +182,10 @@ impl<'a> ServiceRunner<'a> {
 impl Runner for ServiceRunner<'_> {
     type Error = ApiError;
 
-    /// Jobs go on without this machine.
+    /// Jobs continue without this machine.
     const OUTLIVES_MACHINE: bool = true;
 
-    /// The clock of the service: its jobs say by it when they ran.
+    /// The clock of the service, by which its jobs report when they ran.
     fn now(&self) -> Timestamp {
         self.cloud.now()
     }
@@ -202,7 +202,7 @@ impl Runner for ServiceRunner<'_> {
         let metrics = OutputMetrics::new(self.plan);
         self.live.insert(key, LiveJob { id: id.clone(), machine, is_started: false, metrics });
         if let Err(error) = jobs.start(self.cloud, &id, &command) {
-            // Nobody knows whether the request arrived. The job is deleted in any case.
+            // It is unknown whether the request arrived. The job is deleted in any case.
             let _ = jobs.stop(self.cloud, &id);
             self.ended(key, AttemptEnd::FailedToStart { message: error.to_string() }, Duration::ZERO);
         }
@@ -216,16 +216,16 @@ impl Runner for ServiceRunner<'_> {
             self.pending.push(RunnerEvent::Warning(warning));
         }
         // Its end is seen at once.
-        self.asked = None;
+        self.polled = None;
     }
 
     fn poll(&mut self, timeout: Duration) -> Result<Vec<RunnerEvent>, ApiError> {
         let now = self.clock.elapsed();
-        let is_due = self.asked.is_none_or(|asked| now.saturating_sub(asked) >= self.interval);
+        let is_due = self.polled.is_none_or(|polled| now.saturating_sub(polled) >= self.interval);
         if self.pending.is_empty() && (!is_due || self.live.is_empty()) {
             self.clock.sleep(timeout);
         } else if is_due && !self.live.is_empty() {
-            self.asked = Some(now);
+            self.polled = Some(now);
             match self.ask() {
                 Ok(()) => self.failures = 0,
                 Err(error) => {

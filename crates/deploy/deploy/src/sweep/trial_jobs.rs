@@ -1,4 +1,4 @@
-//! Trials as jobs of a service: how one is started, asked for and stopped.
+//! Trials as jobs of a service: starting, polling and stopping one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::cloud::{ApiError, ApiErrorReason, ApiReply, CloudApi};
 /// The signal that ends a task, for the report.
 const TERMINATED: i32 = 15;
 
-/// Where the trials of one size run.
+/// The jobs that run the trials of one size.
 #[derive(Debug, Clone)]
 pub(super) enum TrialJobs {
-    /// As tasks of an open job.
+    /// Tasks of an open job.
     Batch(BatchTasks),
-    /// As jobs on a cluster.
+    /// Jobs on a cluster.
     Ml(SingleJobs),
 }
 
@@ -59,16 +59,16 @@ impl SingleJobs {
     }
 }
 
-/// The answer; none if what was asked for does not exist.
-fn found(answer: Result<ApiReply, ApiError>) -> Result<Option<ApiReply>, ApiError> {
-    match answer {
+/// The response; none if the requested resource does not exist.
+fn found(response: Result<ApiReply, ApiError>) -> Result<Option<ApiReply>, ApiError> {
+    match response {
         Ok(reply) => Ok(Some(reply)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// What became of a job.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum JobState {
     Waiting,
@@ -137,7 +137,7 @@ impl TrialJobs {
         }
     }
 
-    /// What a job has written so far; none before it has written anything.
+    /// The output of a job so far; none before it has written anything.
     pub(super) fn output(&self, cloud: &dyn CloudApi, id: &str) -> Result<Option<String>, ApiError> {
         let output = match self {
             Self::Batch(tasks) => {
@@ -156,8 +156,8 @@ impl TrialJobs {
     }
 }
 
-fn unless_refused(answer: Result<ApiReply, ApiError>) -> Result<(), ApiError> {
-    match answer {
+fn unless_refused(response: Result<ApiReply, ApiError>) -> Result<(), ApiError> {
+    match response {
         Err(error) if error.reason != ApiErrorReason::Refused => Err(error),
         _ => Ok(()),
     }

@@ -1,7 +1,8 @@
 //! How well documented it is that a service has a size in a region.
 //!
-//! A price proves nothing: meters exist before and after the size does. What Azure's pages say about the service, the
-//! region and the series decides; offers that no page names are listed separately, after those that are documented.
+//! A price proves nothing: meters exist before and after the size does. The statements of Azure's
+//! pages about the service, the region and the series decide; offers that no page names are listed
+//! separately, after those that are documented.
 
 use cudock_facts::Facts;
 use cudock_facts::tables::{Support, SupportValue};
@@ -29,7 +30,7 @@ pub enum Proof {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RegionStatus {
     Open,
-    /// On the list, with access on request.
+    /// Listed, with access on request.
     Restricted,
     /// Known, and not on the list.
     NotPublic,

@@ -10,7 +10,7 @@ use crate::catalog::offer::RegionId;
 pub(crate) const GB: u64 = 1_000_000_000;
 pub(crate) const GIB: u64 = 1 << 30;
 
-/// What an instance has. Figures that the tables lack are none.
+/// The properties of an instance. Figures that the tables lack are none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MachineType {
     pub(crate) name: String,
@@ -30,14 +30,14 @@ pub(crate) struct MachineType {
     /// Published half-precision throughput, in 10^9 operations a second.
     pub(crate) gflops: Option<u64>,
     pub(crate) gpus: Option<u32>,
-    /// Of each GPU or of the share, in bytes.
+    /// Memory of each GPU or of the share, in bytes.
     pub(crate) gpu_memory: Option<u64>,
     pub(crate) vcpu: Option<u32>,
     pub(crate) ram: Option<u64>,
     /// The larger of temporary disk and local `NVMe`, in bytes.
     pub(crate) local_disk: u64,
     pub(crate) local_disks: u32,
-    /// Bytes a second.
+    /// Network rate in bytes per second.
     pub(crate) network: Option<u64>,
     /// Whether the network rate is that of the size with the same GPU and memory.
     pub(crate) network_assumed: bool,
@@ -58,7 +58,8 @@ pub(crate) struct MachineType {
     /// The day it is retired, unless `ends_in` has another.
     pub(crate) ends: Option<Date>,
     pub(crate) ends_in: Vec<(RegionId, Date)>,
-    /// Where a profile is offered; empty for sizes, which are offered where they have a price.
+    /// The regions that offer a profile; empty for sizes, which are offered where they have a
+    /// price.
     pub(crate) offered_in: Vec<RegionId>,
     /// Whether it is exempt from the quota reserve of managed online endpoints; none if they do not support it.
     pub(crate) endpoint_exempt: Option<bool>,

@@ -32,7 +32,7 @@ index!(SizeId, RegionId, SourceId);
 /// A size of a service in a region, at a priority and a price. Small and plain: there are more than ten thousand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
-    /// What an instance costs per hour.
+    /// Price per hour of an instance.
     pub rate: Usd,
     pub date: Date,
     pub size: SizeId,

@@ -35,7 +35,8 @@ impl Axis {
         self.from + share * (self.to - self.from)
     }
 
-    /// At most `most` marks: every round value, or those of whole decades where that is too many.
+    /// The marks of the axis, at most `most`: every round value, or those of whole decades if that
+    /// is too many.
     pub(super) fn marks(&self, most: usize) -> Vec<f64> {
         let all = round_values(self.low, self.high);
         if all.len() <= most {
@@ -47,7 +48,7 @@ impl Axis {
         decades.into_iter().step_by(every).collect()
     }
 
-    /// At most `most` marks for times in seconds, at round times.
+    /// The marks of an axis of times in seconds, at most `most`, at round times.
     pub(super) fn time_marks(&self, most: usize) -> Vec<f64> {
         const TIMES: [(f64, &[f64]); 4] = [
             (1.0, &[0.001, 0.01, 0.1, 1.0, 5.0, 15.0]),

@@ -1,4 +1,4 @@
-//! Positions of labels beside their lines, without overlap.
+//! Positions of labels next to their lines, without overlap.
 
 /// Positions between `low` and `high`, at least `apart` from each other, for labels that belong at `wanted`. They keep their
 /// order; labels that would overlap are moved as a group, as little as possible. If they do not all fit, they are spaced
@@ -36,7 +36,8 @@ pub(super) fn spread(wanted: &[f64], apart: f64, low: f64, high: f64) -> Vec<f64
     positions
 }
 
-/// Where a group begins so that its members are nearest to where they want to be, within the bounds.
+/// The start of a group that brings its members nearest to the positions they want, within the
+/// bounds.
 #[allow(clippy::cast_precision_loss, reason = "a handful of labels")]
 fn begin_of(members: &[usize], wanted: &[f64], apart: f64, low: f64, high: f64) -> f64 {
     let count = members.len() as f64;

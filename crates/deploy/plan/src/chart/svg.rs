@@ -13,14 +13,14 @@ const LEFT: f64 = 84.0;
 const RIGHT: f64 = 610.0;
 const TOP: f64 = 92.0;
 const BOTTOM: f64 = 452.0;
-/// Where the labels of lines begin.
+/// Horizontal start of the labels of lines.
 const LABELS: f64 = 640.0;
 /// Height of a label of two lines.
 const LABEL: f64 = 34.0;
 /// Room for a number above the plot.
 const NUMBER: f64 = 22.0;
 const ROW: f64 = 19.0;
-/// How many breakpoints are listed below the plot.
+/// Maximum number of breakpoints listed below the plot.
 const LISTED: usize = 12;
 
 impl Chart {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cudock_facts::tables::Billing;
 
-/// What an instance does while it is up, in milliseconds.
+/// The activities of an instance while it is up, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Uptime {
     pub(crate) start: u128,
@@ -30,8 +30,8 @@ impl Uptime {
 }
 
 impl BilledTime {
-    /// Adds instances with the same uptime. A part of a billing unit that is not billed reduces the work; what rounding adds
-    /// is counted separately.
+    /// Adds instances with the same uptime. A part of a billing unit that is not billed reduces the
+    /// work; the part that rounding adds is counted separately.
     pub(crate) fn add(&mut self, billing: Option<&Billing>, count: u64, up: Uptime) {
         let total = up.total();
         let billed = billing.map_or(total, |billing| billing.billed(duration(total)).as_millis());
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// What instances with this uptime are billed.
+    /// The billed time of instances with this uptime.
     fn billed(unit_s: u32, rounding: Rounding, count: u64, up: Uptime) -> BilledTime {
         let (service, source) = ("vm".into(), vec!["a page".into()]);
         let billing = Billing { service, unit_s, rounding, minimum_s: 0, assumed: false, note: None, source };

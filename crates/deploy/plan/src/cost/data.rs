@@ -7,7 +7,7 @@ use crate::context::Case;
 use crate::ratio::Ratio;
 use crate::workload::Work;
 
-/// The speed that the data allows: bytes per second that arrive, relative to those that the work is said to read.
+/// The speed that the data allows: bytes per second that arrive, relative to those that the work needs.
 pub(super) fn bound(case: &Case) -> Option<Ratio> {
     let demand = given(case)?;
     Some(Ratio::new(supply(case)?, demand))
@@ -21,18 +21,18 @@ pub(crate) fn demand(case: &Case) -> Option<u64> {
     given(case).max(average).filter(|demand| *demand > 0)
 }
 
-/// What an instance reads at full speed, if that is given.
+/// The read rate of an instance at full speed, if that is given.
 fn given(case: &Case) -> Option<u64> {
     let rate = case.workload().data.as_ref()?.rate_per_gpu?;
     Some(rate.saturating_mul(u64::from(case.workload().gpu.per_instance))).filter(|demand| *demand > 0)
 }
 
-/// What an instance does at a time: the job, an item or a trial.
+/// The part of the work that an instance does at a time: the job, an item or a trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
     /// Milliseconds on the GPU that was measured.
     pub(super) time: u128,
-    /// What it reads of the data. Instances that work together share it.
+    /// Bytes of the data that it reads. Instances that work together share it.
     bytes: u128,
 }
 

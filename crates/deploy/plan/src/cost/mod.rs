@@ -28,7 +28,8 @@ use crate::workload::{Priority, Spot, Work};
 /// Milliseconds of a month of 730 hours, as Azure counts it.
 pub(crate) const MONTH: u128 = 730 * 3_600_000;
 
-/// What a workload uses on a size of a service, in any region. Times are milliseconds.
+/// The resources that a workload uses on a size of a service, in any region. Times are
+/// milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) mode: ReadMode,
@@ -73,7 +74,7 @@ pub(crate) enum Unfit {
     },
 }
 
-/// What the workload uses on a size at a priority with a read mode.
+/// The resources that the workload uses on a size at a priority with a read mode.
 pub(crate) fn usage(case: &Case, priority: Priority, mode: ReadMode) -> Result<Usage, Unfit> {
     let needs = case.workload().data.as_ref().map_or(0, |data| data.bytes);
     if mode == ReadMode::Stage && needs > case.machine.local_disk {

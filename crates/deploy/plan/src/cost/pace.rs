@@ -26,7 +26,7 @@ pub(crate) enum SpeedSource {
     Measured,
     /// The workload gives it.
     Given,
-    /// From published throughput.
+    /// Derived from published throughput.
     Published,
     /// Unknown: assumed equal.
     Assumed,

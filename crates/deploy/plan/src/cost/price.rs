@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(parts.uncertainty(), parts.of(PartKind::ColdStart));
     }
 
-    /// What a part of forty minutes of work on a machine with these data costs.
+    /// The cost of a part of forty minutes of work on a machine with these data.
     fn with_data(part: PartKind, data: DataNeeds) -> u128 {
         let mut workload = job(40);
         workload.data = Some(data);

@@ -1,4 +1,5 @@
-//! What a region charges besides machines: disks, storage, data transfer, fees. Looked up once per region.
+//! The charges of a region besides machines: disks, storage, data transfer, fees. Looked up once
+//! per region.
 
 use std::cell::OnceCell;
 
@@ -17,7 +18,7 @@ use cudock_facts::services::AzureOffering;
 /// The OS disk that Azure's documentation starts with.
 const OS_DISK: &str = "managed-disk-premium";
 const LEAST_OS_DISK_GIB: u64 = 128;
-/// What the operating system takes besides the unpacked image.
+/// Disk space of the operating system, in addition to the unpacked image.
 const SYSTEM_GIB: u64 = 32;
 
 /// The costs of all regions, each looked up when its first offer is priced.

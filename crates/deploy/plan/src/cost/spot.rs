@@ -19,7 +19,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// The mean time of work on machines that are evicted, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expected {
-    /// From the beginning of the work to its end.
+    /// Time from the beginning of the work to its end.
     pub(crate) wall: u128,
     /// The part of it that is billed.
     pub(crate) billed: u128,

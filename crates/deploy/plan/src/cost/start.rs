@@ -63,7 +63,7 @@ impl Startup {
         startup
     }
 
-    /// From the order to the first useful work.
+    /// Time from the order to the first useful work.
     pub(crate) fn total(&self) -> u128 {
         let parts = [
             self.provision,
@@ -116,14 +116,14 @@ struct LayerWork {
 /// When the last layer is fetched, and when the last one is unpacked. Layers that are fetched at once share the full rate, as
 /// do those that are unpacked at once, of which one alone may not reach it; meanwhile a pull takes its part of the processors.
 fn work_through(layers: &[LayerWork], times: &StartTimes) -> (u128, u128) {
-    /// Of a millisecond and of a rate, so that shares are whole numbers.
+    /// Fractions of a millisecond and of a rate, so that shares are whole numbers.
     const PARTS: u128 = 1_000_000;
     let percent = |part: u32| u128::from(part.clamp(1, 100)) * PARTS / 100;
     let unpack_alone = percent(times.unpack_alone_percent.unwrap_or(100));
     let beside_pull = percent(100_u32.saturating_sub(times.pull_cpu_percent.unwrap_or(0)));
     let mut waiting = layers.iter().map(|layer| (layer.fetch * PARTS, layer)).enumerate();
     let mut fetching = Vec::new();
-    // What is there and not unpacked yet, by number.
+    // The layers that are fetched and not unpacked yet, by number.
     let mut fetched = BTreeMap::new();
     let mut unpacking: Vec<(u128, &LayerWork)> = Vec::new();
     let mut lowest = 0;

@@ -20,7 +20,8 @@ const LOW: PerMille = 10;
 const LOW_LOAD: PerMille = 1;
 const HIGH: PerMille = 100_000;
 
-/// How many loads or durations are evaluated. The exact breakpoint between two of them is found by bisection.
+/// Number of evaluated loads or durations. The exact breakpoint between two of them is found by
+/// bisection.
 const STEPS: u32 = 240;
 
 /// A workload to scale, and the scales to evaluate.
@@ -94,7 +95,7 @@ impl Scan {
         CostCurve { catalog, facts, workload: &self.workload, verdicts }
     }
 
-    /// Where the cheapest changes for good; see `Segments`.
+    /// The points at which the cheapest changes for good; see `Segments`.
     pub fn breakpoints(&self, plan: &Plan<'_>, lines: &[CostLine]) -> Vec<Breakpoint> {
         let segments = Segments::of(&self.at, lines).smoothed(self.requested);
         let pairs = segments.list.iter().zip(segments.list.iter().skip(1));

@@ -102,7 +102,7 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// In millionths.
+/// Half a percent in millionths.
 const HALF_A_PERCENT: u128 = 5000;
 
 /// How much more the second is, in millionths of the first.

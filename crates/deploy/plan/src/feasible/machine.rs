@@ -195,7 +195,8 @@ pub(super) fn describe_capability(case: &Case) -> String {
     format!("compute capability {has}; {needed}")
 }
 
-/// What the GPU has to calculate in. Weights of four bits are a way to store them: programs convert them to FP16.
+/// The number format that the GPU calculates in. Weights of four bits are only stored in that form:
+/// programs convert them to FP16.
 fn calculated_in(wanted: ComputeFormat) -> ComputeFormat {
     if wanted == ComputeFormat::Int4 { ComputeFormat::Fp16 } else { wanted }
 }

@@ -14,14 +14,14 @@ use crate::context::Case;
 
 /// The gap of a rule without figures.
 const NO_MEASURE: u64 = 500_000;
-/// What each failed rule adds to a distance; gaps are smaller.
+/// Added to a distance by each failed rule; gaps are smaller.
 const UNMET: u64 = 1_000_000;
 
 pub(crate) struct FitRule {
     pub(crate) code: &'static str,
     /// None if the rule holds, or else the gap in thousandths.
     pub(crate) gap: fn(&Case) -> Option<u64>,
-    /// What is available and what is needed.
+    /// Describes what is available and what is needed.
     pub(crate) describe: fn(&Case) -> String,
 }
 

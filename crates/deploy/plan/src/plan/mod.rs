@@ -42,7 +42,7 @@ pub struct RuleLine {
     /// The code of its rejections.
     pub code: &'static str,
     pub holds: bool,
-    /// What is available and what is needed.
+    /// Text with the available and the needed value.
     pub text: String,
 }
 
@@ -134,7 +134,8 @@ impl<'a> Plan<'a> {
         describe::placement(&self.context, ranked)
     }
 
-    /// What does not fit the workload: a service, a size on a service, or a single region or priority of it.
+    /// Everything that does not fit the workload: a service, a size on a service, or a single
+    /// region or priority of it.
     pub fn rejected(&self) -> &[Rejection] {
         let describe = || self.rejected.iter().map(|offer| offer.describe(&self.context)).collect();
         self.rejections.get_or_init(describe)

@@ -25,7 +25,7 @@ pub struct Placement {
     /// GPUs per instance in thousandths: 500 is half a GPU.
     pub gpus_per_instance: u32,
     pub instances: u32,
-    /// What an instance costs per hour.
+    /// Price per hour of an instance.
     pub price_per_hour: Usd,
     pub price_date: Option<Date>,
     pub price_source: Option<String>,
@@ -48,7 +48,7 @@ pub struct Placement {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Times {
-    /// From the order to the program's first useful work.
+    /// Time from the order to the program's first useful work.
     #[serde(serialize_with = "exact_seconds")]
     #[schemars(with = "f64")]
     pub start: Duration,
@@ -60,7 +60,7 @@ pub struct Times {
     #[serde(serialize_with = "seconds")]
     #[schemars(with = "f64")]
     pub lost: Duration,
-    /// From the order to the end; for serving, the longest cold start of a request.
+    /// Time from the order to the end; for serving, the longest cold start of a request.
     #[serde(serialize_with = "seconds")]
     #[schemars(with = "f64")]
     pub total: Duration,
@@ -150,7 +150,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Whether it says something about a size on some services, not about all offers.
+    /// Whether it is about a size on some services, not about all offers.
     pub(crate) fn is_about(&self, services: &[AzureOffering], size: &str) -> bool {
         self.service.is_none_or(|service| services.contains(&service))
             && self.size.as_deref().is_none_or(|rejected| rejected == size)

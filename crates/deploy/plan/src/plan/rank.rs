@@ -15,7 +15,7 @@ pub struct Ranked {
     pub offer: Offer,
     /// The cost of the job, or of a month of serving.
     pub total: Usd,
-    /// From the order to the end; for serving, the longest cold start of a request.
+    /// Time from the order to the end; for serving, the longest cold start of a request.
     pub time: Duration,
     /// The evidence that the service has the size in the region.
     pub proof: Proof,
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn costs_within_the_uncertainty_are_ordered_by_time() {
-        // 15 hours before 72 minutes for 2 % less is not what anybody wants.
+        // Choosing 15 hours over 72 minutes to save 2 % makes no sense.
         let mut list = [entry(AzureOffering::Batch, 790, 54_000), entry(AzureOffering::Vm, 806, 4320)];
         sort(&mut list);
         assert_eq!(list.map(|entry| (entry.total.cents(), entry.tied)), [(806, true), (790, true)]);
@@ -192,8 +192,9 @@ mod tests {
         assert_eq!(order, [(batch, 103), (vm, 102), (AzureOffering::MlServerless, 100), (batch, 100)]);
     }
 
-    /// The order is total, and whoever asks why one is above another gets an answer: it is faster, or takes no longer than a
-    /// tenth, or its group is cheaper beyond the uncertainty of the cheapest in it.
+    /// The order is total, and there is a reason why one is above another: it is faster, or takes
+    /// no longer than a tenth, or its group is cheaper beyond the uncertainty of the cheapest in
+    /// it.
     #[test]
     fn what_is_above_is_faster_or_cheaper_beyond_the_uncertainty() {
         let mut random = Random::new(seed());

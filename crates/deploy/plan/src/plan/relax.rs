@@ -1,4 +1,4 @@
-//! What would fit if a need or constraint were relaxed, for workloads that fit nowhere.
+//! Placements that fit if a need or constraint is relaxed, for workloads that fit nowhere.
 
 use cudock_base::text::format::{bytes, duration};
 

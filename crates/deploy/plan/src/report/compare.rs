@@ -94,7 +94,7 @@ impl<'p> Plan<'p> {
         reasons
     }
 
-    /// Where the cheapest of the candidates that fit changes.
+    /// The points at which the cheapest of the candidates that fit changes.
     pub fn candidate_breakpoints(&self, scan: &Scan, candidates: &[Candidate<'_>]) -> Vec<Breakpoint> {
         let fitting = candidates.iter().enumerate();
         let fitting = fitting.filter_map(|(index, candidate)| Some((index, candidate, candidate.ranked?)));

@@ -14,7 +14,7 @@ pub struct Listed {
     /// The number of the group of offers that cost the same, in which the order is by time.
     pub group: u32,
     pub placement: Placement,
-    /// In how many other regions the same is available, at the same or a higher cost.
+    /// Number of other regions in which the same is available, at the same or a higher cost.
     pub other_regions: usize,
     pub best_at: Vec<&'static str>,
 }

@@ -31,7 +31,7 @@ pub struct PlacementReport<'a> {
     cost: PlacementCost<'a>,
     /// Its position, from 1.
     rank: usize,
-    /// In how many other regions the same is available, at the same or a higher cost.
+    /// Number of other regions in which the same is available, at the same or a higher cost.
     other_regions: usize,
     best_at: &'a [&'static str],
 }

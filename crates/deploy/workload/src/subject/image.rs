@@ -49,7 +49,8 @@ fn architecture(image: &Image) -> Processor {
     }
 }
 
-/// What is fetched of it, and what it holds if its layers are on this machine and quickly read.
+/// The size of its layers to fetch, and of their contents if the layers are on this machine and
+/// quickly read.
 fn size(image: &Image, name: &str) -> ImageSize {
     let mut counted = BTreeSet::new();
     let distinct = image.layers.iter().filter(|layer| counted.insert(layer.digest.as_str()));
@@ -66,7 +67,7 @@ fn size(image: &Image, name: &str) -> ImageSize {
     let stored: u64 = layers.iter().map(|layer| layer.compressed).sum();
     let is_local = image.origin != Origin::Registry || image.bytes_to_fetch() == 0;
     let unpacked = (is_local && stored <= MAX_COUNTED).then(|| unpacked_bytes(image)).flatten();
-    // Daemons export layers uncompressed; what a registry sends is about half.
+    // Daemons export layers uncompressed; those of registries are about half the size.
     let is_plain = match (image.origin, unpacked) {
         (Origin::Daemon, _) => true,
         (Origin::Archive, Some(unpacked)) => stored >= unpacked,

@@ -30,7 +30,7 @@ pub(crate) struct Inspection {
     pub(crate) image: Option<ImageSize>,
     /// Whether the driver compiles code of it on some size.
     pub(crate) compiles: bool,
-    /// What was found, and where.
+    /// Values that were read from the subject, with their origin.
     pub(crate) assumptions: Vec<Assumption>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Inspection {
 pub(crate) enum Processor {
     /// Images of it exist for several.
     Any,
-    /// One, as the tables name it.
+    /// One GPU, as the tables name it.
     One(String),
 }
 

@@ -100,7 +100,7 @@ fn a_missing_file_is_an_error() {
     assert!(inspected("./gone.tar").unwrap_err().contains("gone.tar"));
 }
 
-/// A project with one file beside its `cudock.toml`.
+/// A project with one file next to its `cudock.toml`.
 fn of_project(name: &str, text: &str) -> Inspection {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("cudock.toml"), "").unwrap();

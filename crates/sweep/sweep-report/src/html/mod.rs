@@ -29,7 +29,7 @@ const UP: (f64, f64) = (HEIGHT - 40.0, 32.0);
 const MAX_DRAWN: usize = 500;
 const MAX_ROWS: usize = 5000;
 
-/// What lines look like. Colors are not the only difference.
+/// Explains the styles of lines. Colors are not the only difference.
 const LEGEND: &str = "<p class=\"soft\">Solid: succeeded or running; dashed: stopped; dotted: failed; thick: best. \
     Point at a line, or choose a trial in the table, to see which it is.</p>\n";
 const RANKS: &str = "<p class=\"soft\">From blue for the best fifth to orange for the worst.</p>\n";
@@ -37,7 +37,7 @@ const RANKS: &str = "<p class=\"soft\">From blue for the best fifth to orange fo
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// What the charts show.
+/// The data of the charts.
 struct Drawing<'s> {
     sweep: &'s Sweep,
     /// The best first.

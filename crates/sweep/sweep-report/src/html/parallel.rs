@@ -10,7 +10,7 @@ use crate::values::{as_float, number, scores};
 
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = HEIGHT - 34.0;
-/// Where parameters are drawn that a trial does not have.
+/// Position of parameters that a trial does not have.
 const INACTIVE: f64 = HEIGHT - 12.0;
 const MAX_LABELS: usize = 12;
 

@@ -22,7 +22,7 @@ use super::report_reader::ReportReader;
 use super::trial_log::{MAX_LOG, TrialLog};
 use crate::layout::TrialDir;
 
-/// How often files are looked at and orphans are reaped.
+/// Interval of reading files and reaping orphans.
 const TICK: Duration = Duration::from_millis(200);
 
 /// How long the processes of a container may take to clean up after its program has ended.
@@ -123,7 +123,8 @@ impl<'a> Attempt<'a> {
                 break;
             }
             if self.status.is_some() && !self.has_ended {
-                // What its program has left running is not waited for, except for the processes around a container.
+                // Processes that its program left running are not waited for, except for the
+                // processes around a container.
                 let grace = if self.start.container.is_some() { CONTAINER_GRACE } else { Duration::ZERO };
                 self.deadline = Some(Instant::now() + grace);
                 self.has_ended = true;
@@ -202,7 +203,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Asks the process and its group to end.
+    /// Sends SIGTERM to the process and its group.
     fn stop(&mut self) {
         if !self.is_stopping && self.status.is_none() {
             self.is_stopping = true;

@@ -13,7 +13,7 @@ use crate::metrics::LineMetric;
 /// Bytes that are read of a file at a time, so that a trial which writes without end cannot hold up its worker.
 const MAX_READ: usize = 4 << 20;
 
-/// Most files of MLflow that are followed for one trial.
+/// Maximum number of MLflow files that are followed for one trial.
 const MAX_MLFLOW_FILES: usize = 64;
 
 /// The lines that are appended to a file, which need not exist yet.

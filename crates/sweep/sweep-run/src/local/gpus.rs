@@ -14,7 +14,7 @@ use cudock_sweep::config::SweepPlan;
 
 use super::protocol::GpuMemory;
 
-/// What a driver may keep for itself, and what other programs on a desktop change meanwhile.
+/// Memory that a driver may keep for itself, plus changes by other programs on a desktop meanwhile.
 const MEMORY_TOLERANCE: u64 = 64 << 20;
 
 /// How long the driver may take to free the memory of a process that has ended.
@@ -48,7 +48,7 @@ pub(crate) fn local_gpus() -> Vec<LocalGpu> {
     visible(gpus.collect(), std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref())
 }
 
-/// Those that `CUDA_VISIBLE_DEVICES` allows, in its order.
+/// The GPUs that `CUDA_VISIBLE_DEVICES` allows, in its order.
 fn visible(gpus: Vec<LocalGpu>, allowed: Option<&str>) -> Vec<LocalGpu> {
     let Some(allowed) = allowed else { return gpus };
     let names = allowed.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -95,7 +95,7 @@ pub(crate) fn slots(plan: &SweepPlan, gpus: &[LocalGpu], cores: usize) -> Result
     Ok(groups.iter().cycle().take(count).map(|group| Some(group.clone())).collect())
 }
 
-/// Most trials at the same time: each has a worker process.
+/// Maximum number of trials at the same time: each has a worker process.
 const MAX_SLOTS: usize = 256;
 
 /// Memory of the GPUs of a trial: before it, meanwhile, and after it.

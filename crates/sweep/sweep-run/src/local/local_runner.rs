@@ -23,7 +23,7 @@ use crate::command::{CommandInput, TRIAL_DIR, TrialCommand, trial_command};
 use crate::layout::SweepDir;
 use crate::runner::{AttemptToStart, LiveAttempt, Runner, RunnerEvent};
 
-/// A step of waiting for workers to end.
+/// Interval of checks whether workers have ended.
 const END_PAUSE: Duration = Duration::from_millis(100);
 
 /// How this machine fails to run trials.
@@ -35,7 +35,7 @@ pub enum LocalError {
     Subreaper(#[source] std::io::Error),
 }
 
-/// What a local runner needs to know.
+/// Settings of a local runner.
 #[derive(Debug, Clone)]
 pub(crate) struct LocalOptions {
     pub(crate) plan: SweepPlan,
@@ -44,7 +44,7 @@ pub(crate) struct LocalOptions {
     pub(crate) working_directory: PathBuf,
     /// This program: `sweep-worker FILE` runs a worker, `run` and `rm` are those of containers.
     pub(crate) program: PathBuf,
-    /// Time from the polite signal to the other one.
+    /// Time between SIGTERM and SIGKILL.
     pub(crate) grace: Duration,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct LocalRunner {
 
 struct Worker {
     process: Child,
-    /// None once it was asked to end.
+    /// None once it was requested to end.
     requests: Option<ChildStdin>,
     events: MessageReader<ChildStdout>,
     running: Option<Running>,
@@ -163,7 +163,7 @@ impl LocalRunner {
         }
     }
 
-    /// Waits until workers have told something; returns their slots.
+    /// Waits until workers have sent events; returns their slots.
     fn readable(&self, timeout: Duration) -> Vec<usize> {
         let workers = self.workers.iter().enumerate();
         let workers: Vec<(usize, &Worker)> =
@@ -178,7 +178,7 @@ impl LocalRunner {
         ready.map(|((slot, _), _)| *slot).collect()
     }
 
-    /// What the worker of a slot has told.
+    /// The new events of a slot's worker.
     fn receive(&mut self, slot: usize) -> Vec<RunnerEvent> {
         let Some(worker) = self.workers.get_mut(slot).and_then(Option::as_mut) else { return Vec::new() };
         let (messages, is_closed) = (worker.events.receive(), worker.events.is_closed());
@@ -244,7 +244,8 @@ impl LocalRunner {
         }
     }
 
-    /// What became of an attempt whose worker is gone: its file tells, or it is lost.
+    /// The outcome of an attempt whose worker is gone, according to its file; lost if the file has
+    /// none.
     fn outcome(&self, live: &LiveAttempt, ran: Option<Duration>) -> Vec<RunnerEvent> {
         let LiveAttempt { trial, attempt, .. } = *live;
         let directory = self.options.directory.trial(trial);
@@ -331,7 +332,7 @@ impl Runner for LocalRunner {
             for slot in self.readable(END_PAUSE) {
                 let Some(place) = self.workers.get_mut(slot) else { continue };
                 if let Some(worker) = place {
-                    // What they tell now is in the files of their attempts.
+                    // Their further events are in the files of their attempts.
                     worker.events.receive::<WorkerEvent>();
                     if worker.events.is_closed() {
                         let _ = worker.process.wait();

@@ -35,7 +35,7 @@ impl<F: AsFd> MessageReader<F> {
         }
     }
 
-    /// The messages that are there, after a poll said that there are some.
+    /// The messages that have arrived, after a poll has reported some.
     pub(crate) fn receive<T: DeserializeOwned>(&mut self) -> Vec<T> {
         if self.read().is_err() {
             self.is_closed = true;

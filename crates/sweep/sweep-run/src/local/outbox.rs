@@ -1,4 +1,5 @@
-//! What a worker tells about an attempt: the same lines in the attempt's file and in the pipe to the sweep, in this order.
+//! A worker's events of an attempt: the same lines in the attempt's file and in the pipe to the
+//! sweep, in this order.
 //!
 //! Events of a few milliseconds are written together, because each write wakes the sweep.
 
@@ -20,7 +21,7 @@ pub(crate) struct Outbox {
     file: File,
     /// Bytes that are not in the file yet.
     unwritten: Vec<u8>,
-    /// Bytes that the sweep was not told yet.
+    /// Bytes that were not sent to the sweep yet.
     unsent: Vec<u8>,
     /// When the first of them was added.
     since: Option<Instant>,
@@ -52,7 +53,7 @@ impl Outbox {
     /// Writes events that have waited long enough.
     pub(crate) fn flush_due(&mut self) {
         if self.due().is_some_and(|left| left.is_zero()) {
-            // What a full disk does not take is kept for the next time.
+            // Bytes that a full disk does not take are kept for the next time.
             let _ = self.write();
             self.send();
         }
@@ -86,7 +87,7 @@ impl Outbox {
     }
 }
 
-/// Tells the sweep that this worker holds its lock.
+/// Reports to the sweep that this worker holds its lock.
 pub(crate) fn send_ready() -> io::Result<()> {
     let mut line = serde_json::to_vec(&WorkerEvent::Ready)?;
     line.push(b'\n');
@@ -94,7 +95,7 @@ pub(crate) fn send_ready() -> io::Result<()> {
     Ok(())
 }
 
-/// If the sweep is gone, the end of the input will say so.
+/// Writes lines to the sweep. Errors are ignored: if the sweep is gone, the input ends.
 fn send(lines: &[u8]) {
     let mut output = io::stdout().lock();
     let _ = output.write_all(lines).and_then(|()| output.flush());

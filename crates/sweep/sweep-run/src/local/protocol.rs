@@ -1,4 +1,5 @@
-//! What a sweep and its workers tell each other: JSON lines over the worker's standard input and output.
+//! Messages between a sweep and its workers: JSON lines over the worker's standard input and
+//! output.
 
 use std::io::Stdin;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::messages::MessageReader;
 
-/// What a sweep tells a worker. The end of the input means that the sweep is gone.
+/// A message from a sweep to a worker. The end of the input means that the sweep is gone.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerRequest {
@@ -31,7 +32,7 @@ pub(crate) type RequestReader = MessageReader<Stdin>;
 pub(crate) struct AttemptStart {
     pub(crate) trial: TrialId,
     pub(crate) attempt: u32,
-    /// When the journal says so.
+    /// The time recorded in the journal.
     #[serde(with = "cudock_sweep::encoding::timestamp")]
     pub(crate) starting: Timestamp,
     /// The directory of the trial.
@@ -45,11 +46,11 @@ pub(crate) struct AttemptStart {
     pub(crate) objectives: Vec<String>,
     pub(crate) metrics: MetricSource,
     pub(crate) gpus: Vec<String>,
-    /// Most bytes of GPU memory that its processes may use, where other trials use the same GPU.
+    /// Maximum bytes of GPU memory that its processes may use, if other trials use the same GPU.
     pub(crate) gpu_memory_limit: Option<u64>,
     /// Whether no other trial uses these GPUs, so that their memory must be free afterwards.
     pub(crate) has_own_gpus: bool,
-    /// Milliseconds from the polite signal to the other one.
+    /// Milliseconds between SIGTERM and SIGKILL.
     pub(crate) grace_ms: u64,
 }
 
@@ -69,7 +70,7 @@ impl AttemptStart {
     }
 }
 
-/// What a worker tells its sweep, and writes to the file of the attempt.
+/// An event that a worker sends to its sweep, and writes to the file of the attempt.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerEvent {
@@ -100,7 +101,7 @@ pub(crate) struct MetricReport {
 pub(crate) struct AttemptResult {
     pub(crate) trial: TrialId,
     pub(crate) attempt: u32,
-    /// When the journal says that it began.
+    /// Its start according to the journal.
     #[serde(with = "cudock_sweep::encoding::timestamp")]
     pub(crate) starting: Timestamp,
     pub(crate) end: AttemptEnd,
@@ -108,7 +109,7 @@ pub(crate) struct AttemptResult {
     /// Whether it was ended because its sweep was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) interrupted: bool,
-    /// What else is worth knowing: output that was dropped, processes that were left.
+    /// Notes for the user: output that was dropped, processes that were left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
     /// Memory of its GPUs before and after it.

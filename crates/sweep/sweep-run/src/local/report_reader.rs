@@ -7,10 +7,10 @@ use super::lines::LineSplitter;
 use super::protocol::{AttemptStart, MetricReport};
 use crate::metrics::{LineMetric, LineParser};
 
-/// Most reports of one metric in one attempt.
+/// Maximum number of reports of one metric in one attempt.
 pub(crate) const MAX_REPORTS: u64 = 100_000;
 
-/// Where reports come from, with the parser of lines.
+/// The source of reports, with the parser of lines.
 enum ReportSource {
     Output(LineParser, LineSplitter),
     File(LineParser, FileFollower),
@@ -89,7 +89,7 @@ impl ReportReader {
         std::mem::take(&mut self.reports.pending)
     }
 
-    /// What to say about reports that were not used.
+    /// A note about reports that were not used.
     pub(crate) fn note(&self) -> Option<String> {
         let full = self.reports.counts.iter().position(|count| *count > MAX_REPORTS)?;
         let name = self.reports.objectives.get(full)?;

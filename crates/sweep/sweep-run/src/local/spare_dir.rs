@@ -11,7 +11,7 @@ use crate::layout::TrialDir;
 
 const PREFIX: &str = ".spare-";
 
-/// The spare directory of one worker, beside those of its trials.
+/// The spare directory of one worker, next to those of its trials.
 #[derive(Debug, Default)]
 pub(crate) struct SpareDir {
     ready: Option<PathBuf>,

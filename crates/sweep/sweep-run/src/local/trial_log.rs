@@ -35,8 +35,8 @@ pub(crate) fn last_lines(path: &Path) -> io::Result<Vec<String>> {
     Ok(lines.split_off(cut))
 }
 
-/// A log that consists of a file and, once that is full, the file before it. Output before that is dropped, and the log
-/// says so: how a trial ended is told by its last lines.
+/// A log that consists of a file and, once that is full, the file before it. Output before that is
+/// dropped, and the log says so: the last lines show how a trial ended.
 #[derive(Debug)]
 pub(crate) struct TrialLog {
     path: PathBuf,

@@ -1,8 +1,9 @@
 //! A worker: the process that runs the trials of one slot, one after the other.
 //!
-//! It is this same program, in a session of its own, and the subreaper of its trial. So a trial ends as a whole, whatever
-//! it has forked, and its result is in a file before anybody is told. If the sweep dies, even by `kill -9`, the end of the
-//! worker's input tells it: it ends its trial and itself.
+//! It is this same program, in a session of its own, and the subreaper of its trial. So a trial
+//! ends as a whole, whatever it has forked, and its result is in a file before the sweep receives
+//! it. If the sweep dies, even by `kill -9`, the worker's input ends: it then ends its trial and
+//! itself.
 
 use std::fs::File;
 use std::io;
@@ -47,7 +48,7 @@ pub fn run_worker(lock: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs an attempt, whose result is in its file before the sweep is told.
+/// Runs an attempt, whose result is in its file before it is sent to the sweep.
 fn run(start: &AttemptStart, spare: &mut SpareDir, requests: &mut RequestReader) -> io::Result<()> {
     spare.become_trial(&start.directory);
     let path = TrialDir::at(&start.directory).events(start.attempt);

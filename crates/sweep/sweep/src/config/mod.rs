@@ -1,4 +1,5 @@
-//! What a sweep does: the section `[sweep]` of `cudock.toml`, validated and with all defaults filled in.
+//! The plan of a sweep: the section `[sweep]` of `cudock.toml`, validated and with all defaults
+//! filled in.
 
 mod checks;
 mod parameters;
@@ -29,7 +30,7 @@ pub struct SweepPlan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     pub pass: PassMode,
-    /// At least one; early termination and TPE need exactly one.
+    /// One or more; early termination and TPE need exactly one.
     pub objectives: Vec<Objective>,
     pub metrics: MetricSource,
     pub sampler: SamplerKind,
@@ -39,7 +40,7 @@ pub struct SweepPlan {
     pub gpus_per_trial: u32,
     /// More than one only with `gpu_memory`.
     pub trials_per_gpu: u32,
-    /// Most GPU memory of one trial in bytes.
+    /// Maximum GPU memory of one trial in bytes.
     pub gpu_memory: Option<u64>,
     /// How often a trial that failed or was lost is started again.
     pub retries: u32,
@@ -50,12 +51,12 @@ pub struct SweepPlan {
 pub struct Objective {
     pub metric: String,
     pub goal: Goal,
-    /// A value that is good enough: the report says what was the cheapest way to it.
+    /// A value that is good enough: the report shows the cheapest way to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
 }
 
-/// Where metrics are read from.
+/// The source of metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricSource {
@@ -67,7 +68,7 @@ pub enum MetricSource {
     Mlflow { path: PathBuf },
 }
 
-/// How a line tells metrics.
+/// The format of metrics in a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricFormat {
@@ -94,7 +95,7 @@ pub enum SamplerKind {
     },
 }
 
-/// What a sweep never exceeds.
+/// Limits of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepLimits {
     /// Trials in total; none for a grid, which ends by itself.
@@ -129,7 +130,7 @@ impl SweepPlan {
     }
 }
 
-/// What is wrong, and at which key.
+/// A problem, and the key that has it.
 #[derive(Debug)]
 struct Problem {
     key: String,

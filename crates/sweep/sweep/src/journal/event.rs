@@ -1,4 +1,4 @@
-//! What happens in a sweep.
+//! The events of a sweep.
 
 use std::fmt;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct Record {
     pub event: Event,
 }
 
-/// What happened, or is about to happen. Attempts of a trial are numbered from 1.
+/// An event that happened, or is about to happen. Attempts of a trial are numbered from 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -57,7 +57,7 @@ pub enum Event {
         attempt: u32,
         metric: String,
         interval: u64,
-        /// What the program calls the step, for charts only.
+        /// The program's own number for the step, for charts only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<u64>,
         /// Not a number is allowed.
@@ -75,9 +75,10 @@ pub enum Event {
         #[serde(rename = "ran_ms", with = "crate::encoding::millis")]
         ran: Duration,
     },
-    /// No trial is started until it is resumed; running ones go on.
+    /// No trial is started until the sweep is resumed; running ones continue.
     Paused,
-    /// The sweep goes on, after a pause or after its process ended in whatever way, possibly with other resources.
+    /// The sweep continues, after a pause or after its process ended in whatever way, possibly with
+    /// other resources.
     Resumed {
         slots: u32,
         #[serde(with = "crate::encoding::option_usd")]
@@ -129,7 +130,7 @@ pub enum AttemptEnd {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// By the policy for early termination.
+    /// The policy for early termination decided so.
     Policy(Decision),
     TrialTimeout {
         #[serde(rename = "limit_ms", with = "crate::encoding::millis")]

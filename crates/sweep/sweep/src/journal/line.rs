@@ -31,11 +31,11 @@ struct JournalHeader {
     version: u32,
 }
 
-/// What a journal contains.
+/// The contents of a journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
     pub records: Vec<Record>,
-    /// Bytes up to the end of the last whole line; what follows was not written completely.
+    /// Bytes up to the end of the last whole line; the rest was not written completely.
     pub length: usize,
 }
 

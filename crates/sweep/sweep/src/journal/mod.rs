@@ -44,7 +44,7 @@ impl Journal {
         let file = file.map_err(FileError::at("create", &temporary))?;
         let mut journal = Self { path: path.to_owned(), file, length: 0, unsynced: None, is_broken: false };
         let created = journal.fill(&temporary, records);
-        // What is left of it is of no use, and the first error is the one to report.
+        // The rest of it is useless, and the first error is the one to report.
         let _ = fs::remove_file(&temporary);
         created.map(|()| journal)
     }

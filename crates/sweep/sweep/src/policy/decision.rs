@@ -1,4 +1,4 @@
-//! What a policy decided, with its arithmetic.
+//! The decision of a policy, with its arithmetic.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct Decision {
     pub comparison: Comparison,
 }
 
-/// What was compared. `value` is that of the trial; none if it has reported no finite value.
+/// The compared values. `value` is that of the trial; none if it has reported no finite value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
@@ -49,7 +49,7 @@ pub enum Comparison {
     Rung {
         /// The last.
         value: Option<f64>,
-        /// What a trial needs to go on.
+        /// The value that a trial needs to continue.
         cutoff: f64,
         /// Trials that came there before.
         trials: usize,

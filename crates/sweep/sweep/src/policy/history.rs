@@ -7,11 +7,11 @@ use cudock_project::Goal;
 use super::Score;
 use crate::journal::TrialId;
 
-/// What all trials had at each step.
+/// The values of all trials at each step.
 #[derive(Debug, Clone)]
 pub struct History {
     goal: Goal,
-    /// By step, in the order of arrival.
+    /// The trials at each step, in the order of arrival.
     steps: Vec<Vec<Point>>,
     curves: BTreeMap<TrialId, Curve>,
 }

@@ -1,11 +1,13 @@
 //! Early termination: whether a trial is stopped when it reports its objective.
 //!
-//! Policies are pure functions over the reports so far. Steps are counted by reports of the objective: the Nth report of a
-//! trial is its step N, whatever number the program gives it. A policy looks at a trial when the trial reports, and only
-//! then; what others report later does not change the answer.
+//! Policies are pure functions over the reports so far. Steps are counted by reports of the
+//! objective: the Nth report of a trial is its step N, whatever number the program gives it. A
+//! policy judges a trial when the trial reports, and only then; later reports of others do not
+//! change the decision.
 //!
-//! A value that is not finite is a report without a value: it never becomes the best, does not enter an average, and is
-//! worse than any number where it is compared. While nobody has a value, nobody is stopped.
+//! A value that is not finite is a report without a value: it never becomes the best, does not
+//! enter an average, and is worse than any number in a comparison. While no trial has a value, none
+//! is stopped.
 
 mod decision;
 mod history;
@@ -36,8 +38,9 @@ pub enum TerminationPolicy {
         exclude_finished: bool,
         schedule: EvaluationSchedule,
     },
-    /// Asynchronous successive halving, as in Ray Tune: at steps `min_steps * reduction^k`, a trial goes on if its value is
-    /// in the best `1/reduction` of those that came there before it. It is done at `max_steps`.
+    /// Asynchronous successive halving, as in Ray Tune: at steps `min_steps * reduction^k`, a trial
+    /// continues if its value is in the best `1/reduction` of those that came there before it. It
+    /// is done at `max_steps`.
     Asha { min_steps: u64, max_steps: Option<u64>, reduction: u32 },
     /// Hyperband with asynchronous successive halving: the same in brackets that begin to stop trials later and later.
     Hyperband { min_steps: u64, max_steps: u64, reduction: u32 },
@@ -47,13 +50,14 @@ pub enum TerminationPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Slack {
-    /// As a share. It has no meaning, and nobody is stopped, while the best value is zero or negative.
+    /// A share. It has no meaning, and no trial is stopped, while the best value is zero or
+    /// negative.
     Factor(f64),
-    /// In units of the metric.
+    /// An amount in units of the metric.
     Amount(f64),
 }
 
-/// At which steps a trial is looked at: multiples of `interval` that are at least `delay`.
+/// The steps at which a trial is judged: multiples of `interval` that are at least `delay`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluationSchedule {
     pub interval: u64,

@@ -8,7 +8,7 @@ use super::stream;
 use crate::journal::TrialId;
 use crate::space::{Assignment, Space};
 
-/// Most parameters of a space that is sampled by a Sobol sequence.
+/// Maximum number of parameters of a space that is sampled by a Sobol sequence.
 pub const SOBOL_DIMENSIONS: usize = ROWS.len() + 1;
 
 /// A row of the table: the coefficients of a primitive polynomial without the first and the last, which are one, and the

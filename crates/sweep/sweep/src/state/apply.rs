@@ -234,7 +234,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Whether the length of an attempt tells how long others take: it was not cut short with the sweep.
+    /// Whether the length of an attempt is typical of others: it was not cut short with the sweep.
     fn ended_by_itself(&self, id: TrialId, end: &AttemptEnd) -> bool {
         let stop = self.trial(id).and_then(|trial| trial.stop.as_ref());
         match stop {

@@ -49,7 +49,7 @@ impl Sweep {
         median(&self.times).or_else(|| median(&self.other_times)).unwrap_or_default()
     }
 
-    /// What a new trial in a slot is expected to cost.
+    /// The expected cost of a new trial in a slot.
     pub(super) fn expected_cost(&self, slot: u32) -> Usd {
         cost_of(self.slot_price(slot).unwrap_or_default(), self.expected_time().max(STOP_MARGIN))
     }

@@ -15,10 +15,10 @@ use crate::space::Assignment;
 /// The slots of one size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineSlots {
-    /// As the parameter has it.
+    /// The value of the parameter.
     pub size: String,
     pub slots: u32,
-    /// Of one slot.
+    /// Price per hour of one slot.
     #[serde(with = "cudock_base::usd_text")]
     pub price_per_hour: Usd,
 }
@@ -29,7 +29,7 @@ pub struct TargetReached<'s> {
     pub trial: &'s Trial,
     /// The size that it ran on, if that is a parameter.
     pub size: Option<&'s str>,
-    /// From its start until it reported the target, and what that cost.
+    /// Time from its start until it reported the target; `cost` is the cost of that time.
     pub time: Duration,
     pub cost: Usd,
 }

@@ -23,10 +23,10 @@ use crate::pareto::pareto_front;
 use crate::policy::{Decision, History, Score};
 use crate::sampler::{Observation, Sampler};
 
-/// More trials than this never run at the same time, whatever a journal claims.
+/// Maximum number of trials at the same time, whatever a journal claims.
 const MAX_SLOTS: u32 = 10_000;
 
-/// A sweep as its journal tells it.
+/// A sweep as recorded in its journal.
 #[derive(Debug, Clone)]
 pub struct Sweep {
     plan: SweepPlan,
@@ -167,7 +167,7 @@ impl Sweep {
         })
     }
 
-    /// Most trials, with those that were added; none if only time or money ends the sweep.
+    /// Maximum number of trials, with those that were added; none if only time or money ends the sweep.
     pub fn trial_limit(&self) -> Option<u64> {
         let limit = self.plan.limits.trials.map(|trials| u64::from(trials) + u64::from(self.added));
         let combinations = self.sampler.combinations().map(|count| count as u64);
@@ -214,13 +214,13 @@ impl Sweep {
         self.trials.iter().filter_map(standing).collect()
     }
 
-    /// What all attempts have cost until now.
+    /// The cost of all attempts until now.
     pub fn cost(&self, now: Timestamp) -> Usd {
         self.spent + self.live().map(|(_, attempt)| attempt.cost(now)).sum()
     }
 
-    /// What the attempts of a trial have cost until now.
-    #[allow(clippy::unused_self, reason = "beside `cost`")]
+    /// The cost of a trial's attempts until now.
+    #[allow(clippy::unused_self, reason = "next to `cost`")]
     pub fn trial_cost(&self, trial: &Trial, now: Timestamp) -> Usd {
         trial.attempts.iter().map(|attempt| attempt.cost(now)).sum()
     }

@@ -1,4 +1,4 @@
-//! What has to be done next.
+//! The next actions of a sweep.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ pub enum SweepAction {
 }
 
 impl SweepAction {
-    /// What is recorded before it is carried out.
+    /// The events to record before the action is carried out.
     pub fn events(&self) -> Vec<Event> {
         match self {
             Self::Start { trial, attempt, slot, parameters, is_new } => {
@@ -50,7 +50,8 @@ impl SweepAction {
 }
 
 impl Sweep {
-    /// What has to be done at a time. Once the events of an action are applied, it is not returned again.
+    /// The actions due at a time. Once the events of an action are applied, it is not returned
+    /// again.
     pub fn next(&self, now: Timestamp) -> Vec<SweepAction> {
         if self.end.is_some() {
             return Vec::new();

@@ -11,13 +11,13 @@ use crate::journal::{AttemptEnd, StopReason, TrialHandle, TrialId};
 use crate::policy::Score;
 use crate::space::Assignment;
 
-/// One assignment of parameters, and what became of it.
+/// One assignment of parameters, and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     pub id: TrialId,
     pub parameters: Assignment,
     pub proposed: Timestamp,
-    /// In order; only the last one counts.
+    /// All attempts in order; only the last one counts.
     pub attempts: Vec<TrialAttempt>,
     /// Why it was stopped.
     pub stop: Option<StopReason>,
@@ -30,7 +30,7 @@ pub struct Trial {
 /// One execution of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialAttempt {
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub number: u32,
     pub slot: u32,
     pub starting: Timestamp,
@@ -48,7 +48,7 @@ pub struct TrialAttempt {
 /// A report of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MetricPoint {
-    /// What the program called the step.
+    /// The program's own number for the step.
     pub step: Option<u64>,
     pub value: f64,
     pub at: Timestamp,
@@ -91,7 +91,7 @@ impl TrialAttempt {
         self.curves.get(metric).map_or(0, |points| points.len() as u64)
     }
 
-    /// What it costs until now, or cost until its end.
+    /// Its cost until now, or until its end.
     pub(super) fn cost(&self, now: Timestamp) -> Usd {
         self.price_per_hour.map_or(Usd::ZERO, |price| cost_of(price, self.time(now)))
     }
@@ -140,7 +140,7 @@ impl Trial {
         })
     }
 
-    /// Which objective has no result.
+    /// Names the objective without a result.
     fn missing(&self, objectives: &[Objective]) -> String {
         let is_missing = |objective: &&Objective| self.value(objective, objectives.len() == 1).is_none();
         let Some(Objective { metric, .. }) = objectives.iter().find(is_missing) else {

@@ -18,7 +18,7 @@ use crate::services::batch::render::{list, select};
 use crate::time::Seconds;
 use crate::wire::answer::Answer;
 
-/// What the hosts of all accounts end with.
+/// The suffix of the hosts of all accounts.
 pub(crate) const BATCH_SUFFIX: &str = "batch.azure.com";
 
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub(crate) struct Pool {
     resize_errors: Vec<Value>,
     nodes: Vec<PoolNode>,
     is_resizing: bool,
-    /// Whether it was there before the test; then its nodes are billed to somebody else.
+    /// Whether it existed before the test; then its nodes are not billed to the deployment.
     is_seeded: bool,
 }
 
@@ -171,7 +171,7 @@ impl Cloud {
             return error(400, "MissingRequiredQueryParameter", "api-version is missing");
         }
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        // What other accounts have does not exist here.
+        // Resources of other accounts do not exist here.
         match segments.as_slice() {
             ["pools", id, ..] if self.batch.pools.get(*id).is_none_or(|pool| pool.account != account) => {
                 return error(404, "PoolNotFound", "The specified pool does not exist.");

@@ -8,7 +8,7 @@ use crate::services::container_instances::{METRICS, OUTPUT};
 /// The only file that a task leaves in its working directory.
 const RESULT: (&str, &str) = ("results/loss.txt", "0.25\n");
 
-/// A file beside the working directory of every task.
+/// A file next to the working directory of every task.
 pub(super) fn log(name: &str) -> Option<String> {
     match name {
         "stdout.txt" => Some(format!("{OUTPUT}{METRICS}")),
@@ -42,7 +42,7 @@ impl Cloud {
                 None if pattern.starts_with("results/*") => {
                     (format!("{path}/{}", RESULT.0), RESULT.1.to_owned())
                 }
-                // What does not match anything uploads nothing.
+                // A pattern without a match uploads nothing.
                 _ => continue,
             };
             if is_due {

@@ -9,9 +9,9 @@ use crate::resources::target::is_within;
 use crate::time::Seconds;
 use crate::wire::answer::Answer;
 
-/// From the allocation of a node until it can work.
+/// Time from the allocation of a node until it can work.
 const NODE_START_SECONDS: Seconds = 120;
-/// Until a pool gets a node back that was preempted.
+/// Time until a pool gets a preempted node back.
 const REFILL_SECONDS: Seconds = 60;
 
 impl Cloud {
@@ -67,7 +67,7 @@ impl Cloud {
     pub(crate) fn seed_pool(&mut self, account: &str, body: Value) {
         let id = body["id"].as_str().unwrap_or_default().to_owned();
         self.add_pool(account, &id, body);
-        // Its nodes are billed to somebody else.
+        // Its nodes are not billed to the deployment.
         self.charges.retain(|charge| !is_within(&charge.key, account));
         let pool = self.batch.pools.get_mut(&id).unwrap();
         pool.is_seeded = true;
@@ -169,7 +169,7 @@ impl Cloud {
     }
 }
 
-/// What bills a node: it is within the account, and ends with it.
+/// The key under which a node is billed: it is within the account, and ends with it.
 fn node_key(account: &str, pool: &str, node: &str) -> String {
     format!("{account}/pools/{pool}/nodes/{node}")
 }

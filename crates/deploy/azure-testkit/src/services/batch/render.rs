@@ -116,7 +116,7 @@ impl Cloud {
     }
 }
 
-/// Several at once: what they are is told once, by the list.
+/// A list of items; their metadata is in the list, not in each item.
 pub(super) fn list(items: impl Iterator<Item = Value>) -> Answer {
     let without_metadata = items.map(|mut item| {
         remove(&mut item, "odata.metadata");
@@ -125,7 +125,7 @@ pub(super) fn list(items: impl Iterator<Item = Value>) -> Answer {
     Answer::list(without_metadata.collect())
 }
 
-/// Only the fields that `$select` names.
+/// The body with only the fields that `$select` names.
 pub(super) fn select(mut body: Value, query: &str) -> Value {
     let wanted = fields(query).into_iter().find(|(name, _)| name == "$select").map(|(_, value)| value);
     if let (Some(wanted), Some(fields)) = (wanted, body.as_object_mut()) {

@@ -38,7 +38,8 @@ pub(super) struct EnvironmentProperties {
     inference_config: Option<InferenceConfig>,
 }
 
-/// How an image of a user answers requests. The same in the body and in the file, but for the names.
+/// The routes at which a user's image responds. The same in the body and in the file, but for the
+/// names.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "camelCase"), deny_unknown_fields)]
 struct InferenceConfig {
@@ -187,7 +188,7 @@ pub(super) struct JobFile {
     queue_settings: Option<QueueSettings>,
 }
 
-/// In seconds.
+/// A time limit in seconds.
 #[derive(Serialize)]
 struct TimeLimit {
     timeout: u64,

@@ -139,7 +139,7 @@ fn environment_secrets(body: &BodyValue) -> Vec<(&str, &str)> {
     secrets.collect()
 }
 
-/// Where a resource is, as flags.
+/// The scope of a resource, as flags.
 fn place(path: &ResourcePath<'_>) -> String {
     format!(
         "--subscription {} --resource-group {} --workspace-name {}",

@@ -39,7 +39,7 @@ enum TemplateScope {
 
 struct Modules {
     header: String,
-    /// Of files, without the extension.
+    /// Names of files, without the extension.
     names: Vec<String>,
     files: Vec<(String, String)>,
 }

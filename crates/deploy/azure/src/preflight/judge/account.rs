@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::{CandidateContext, JudgeContext, unanswered};
-use crate::preflight::answers::{Gap, string};
 use crate::preflight::codes;
 use crate::preflight::query::Topic;
 use crate::preflight::registry::{PullCredentials, PullResult};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::request::group_and_name;
+use crate::preflight::results::{Gap, string};
 use crate::preflight::rights::{ASSIGN_ROLES, Rights, actions_of};
 use crate::services::backend::{Backend, backend};
 
@@ -31,14 +31,14 @@ impl JudgeContext<'_> {
 
     fn sign_in(&self) -> PreflightRow {
         let (question, who) = (Question::SignIn, self.request.signed_in_as.as_str());
-        if self.answers.is_signed_out() {
+        if self.results.is_signed_out() {
             return PreflightRow::new(question, PreflightVerdict::Blocked, who).because(
                 codes::NOT_SIGNED_IN,
                 format!("Azure does not accept the sign-in ({who})"),
                 "az login",
             );
         }
-        match self.answers.silence() {
+        match self.results.silence() {
             Some(reason) => unanswered(question, &Gap::Failed(reason.to_owned())),
             None => PreflightRow::ok(question, who),
         }
@@ -49,7 +49,7 @@ impl JudgeContext<'_> {
         let row = |verdict, detail: &str, message: String, fix: &str| {
             PreflightRow::new(question, verdict, detail).because(codes::SUBSCRIPTION, message, fix)
         };
-        let body = match self.answers.body(&Topic::Subscription) {
+        let body = match self.results.body(&Topic::Subscription) {
             Ok(body) => body,
             Err(Gap::NotFound) => {
                 let message = format!("subscription {id} does not exist, or the account has no role in it");
@@ -118,13 +118,13 @@ impl JudgeContext<'_> {
     }
 
     fn rights(&self) -> Result<Rights, Gap> {
-        let body = self.answers.body(&Topic::Permissions)?;
-        Rights::read(body).ok_or_else(|| Gap::Failed("the answer is not a list of permissions".to_owned()))
+        let body = self.results.body(&Topic::Permissions)?;
+        Rights::read(body).ok_or_else(|| Gap::Failed("the response is not a list of permissions".to_owned()))
     }
 
     fn locks(&self) -> PreflightRow {
         let question = Question::Locks;
-        let locks = match self.answers.list(&Topic::Locks) {
+        let locks = match self.results.list(&Topic::Locks) {
             Ok(locks) => locks,
             Err(gap) => return unanswered(question, &gap),
         };
@@ -154,7 +154,8 @@ impl JudgeContext<'_> {
         is_relevant.then_some((name, scope))
     }
 
-    /// What the deployment uses and does not create, as it was read before the placements were chosen; no row if it was not.
+    /// The resources that the deployment uses and does not create, as they were read before the
+    /// placements were chosen; no row if they were not.
     fn existing(&self) -> Option<PreflightRow> {
         let (question, details) = (Question::Existing, &self.request.existing.details);
         match (&details.missing, &details.region) {
@@ -182,7 +183,8 @@ impl JudgeContext<'_> {
                 "the image is not public, and an identity can pull from Azure's registries only",
                 "copy it to one: cudock copy IMAGE REGISTRY.azurecr.io/NAME",
             ),
-            // Jobs and endpoints pull with the workspace's identity, whose roles nobody else can try out.
+            // Jobs and endpoints pull with the workspace's identity, whose roles no other identity
+            // can test.
             PullResult::Denied(PullCredentials::Anonymous) if self.request.backends().any(Backend::pulls_with_own_identity) => denied(
                 PreflightVerdict::Warning,
                 "the image is not public: the identity of the workspace has to be allowed to pull it",
@@ -212,7 +214,7 @@ impl JudgeContext<'_> {
             ),
             PullResult::Unreachable(reason) => unanswered(question, &Gap::Failed(reason.clone())),
         });
-        // What the service's identity may do matters more than what the account may.
+        // The rights of the service's identity matter more than those of the account.
         match own {
             Some(row) if row.verdict == PreflightVerdict::Blocked => Some(row),
             other => self.identity_pull().or(other),
@@ -223,9 +225,9 @@ impl JudgeContext<'_> {
         let identity = self.request.pull_identity.as_deref()?;
         let question = Question::ImagePull;
         let roles = match self
-            .answers
+            .results
             .body(&Topic::PullIdentity)
-            .and_then(|_| self.answers.list(&Topic::PullRoles))
+            .and_then(|_| self.results.list(&Topic::PullRoles))
         {
             Ok(roles) => roles,
             Err(Gap::NotFound) => {
@@ -287,7 +289,7 @@ impl CandidateContext<'_> {
 
     pub(super) fn providers(&self) -> PreflightRow {
         let question = Question::Providers;
-        let providers = match self.context.answers.list(&Topic::Providers) {
+        let providers = match self.context.results.list(&Topic::Providers) {
             Ok(providers) => providers,
             Err(gap) => return unanswered(question, &gap),
         };
@@ -325,14 +327,14 @@ impl CandidateContext<'_> {
         )
     }
 
-    /// Whether the service is in the region, as its provider says; none if it does not say.
+    /// Whether the service is in the region according to its provider; none if that is unknown.
     pub(super) fn is_served(&self) -> Option<bool> {
         let required = backend(self.candidate.service).requirements();
         let (namespace, kind) = (required.provider, required.resource_type);
         let is_field = |value: &Value, pointer: &str, name: &str| {
             string(value, pointer).is_some_and(|text| text.eq_ignore_ascii_case(name))
         };
-        let providers = self.context.answers.list(&Topic::Providers).ok()?;
+        let providers = self.context.results.list(&Topic::Providers).ok()?;
         let provider = providers.iter().find(|one| is_field(one, "/namespace", namespace))?;
         let kinds = provider.get("resourceTypes")?.as_array()?;
         let kind = kinds.iter().find(|one| is_field(one, "/resourceType", kind))?;

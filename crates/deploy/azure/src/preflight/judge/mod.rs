@@ -1,4 +1,4 @@
-//! Judges answers and facts. Pure: the same answers give the same report.
+//! Judges results and facts. Pure: the same results give the same report.
 
 mod account;
 mod offer;
@@ -12,16 +12,16 @@ pub(crate) use usage::QuotaUsage;
 
 use cudock_facts::Facts;
 
-use super::answers::{Answers, Gap};
 use super::codes;
 use super::report::{CandidateReport, PreflightReport, PreflightRow, PreflightVerdict, Question};
 use super::request::{Candidate, PreflightRequest};
+use super::results::{Gap, QueryResults};
 use crate::services::bare_region;
 
 /// Everything that a row is judged by.
 pub(crate) struct JudgeContext<'a> {
     pub(crate) request: &'a PreflightRequest,
-    pub(crate) answers: &'a Answers,
+    pub(crate) results: &'a QueryResults,
     pub(crate) facts: &'a Facts,
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct CandidateContext<'a> {
 }
 
 /// Whether the deployment will succeed, for each candidate.
-pub fn judge(request: &PreflightRequest, answers: &Answers, facts: &Facts) -> PreflightReport {
-    let context = JudgeContext { request, answers, facts };
+pub fn judge(request: &PreflightRequest, results: &QueryResults, facts: &Facts) -> PreflightReport {
+    let context = JudgeContext { request, results, facts };
     let candidates = request.candidates.iter().map(|candidate| {
         let rows = CandidateContext { context: &context, candidate }.rows();
         CandidateReport {
@@ -59,7 +59,7 @@ impl CandidateContext<'_> {
     }
 }
 
-/// The row of a question that Azure did not answer.
+/// The row of a question without a response from Azure.
 pub(crate) fn unanswered(question: Question, gap: &Gap) -> PreflightRow {
     let reason = gap.describe();
     let fix = match gap {
@@ -68,5 +68,5 @@ pub(crate) fn unanswered(question: Question, gap: &Gap) -> PreflightRow {
         Gap::NotFound | Gap::Failed(_) => "run it again",
     };
     let message = format!("the question about {} got no answer: {reason}", question.name());
-    PreflightRow::new(question, PreflightVerdict::Unknown, reason).because(codes::NO_ANSWER, message, fix)
+    PreflightRow::new(question, PreflightVerdict::Unknown, reason).because(codes::NO_RESPONSE, message, fix)
 }

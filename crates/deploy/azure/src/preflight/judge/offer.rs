@@ -4,13 +4,13 @@ use cudock_base::Date;
 use cudock_facts::tables::{Lifecycle, Size};
 
 use super::{CandidateContext, bare_region, unanswered};
-use crate::preflight::answers::{Gap, string};
 use crate::preflight::codes;
 use crate::preflight::query::Topic;
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
+use crate::preflight::results::{Gap, string};
 use crate::services::backend::backend;
 
-/// A size that retires within this time is worth a warning.
+/// Time before its retirement from which on a size gets a warning.
 const SOON_DAYS: i32 = 180;
 
 impl CandidateContext<'_> {
@@ -37,7 +37,7 @@ impl CandidateContext<'_> {
     }
 
     fn is_known_region(&self) -> Option<bool> {
-        let regions = self.context.answers.list(&Topic::Locations).ok()?;
+        let regions = self.context.results.list(&Topic::Locations).ok()?;
         let wanted = bare_region(&self.candidate.region);
         Some(regions.iter().filter_map(|one| string(one, "/name")).any(|name| bare_region(name) == wanted))
     }

@@ -7,7 +7,7 @@ use crate::preflight::codes;
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::services::backend::{Requirements, backend};
 
-/// What a row compares.
+/// The amount that a row compares with a quota.
 pub(crate) struct Need<'n> {
     pub(crate) question: Question,
     pub(crate) code: &'static str,
@@ -22,14 +22,15 @@ impl CandidateContext<'_> {
         let existing = &self.context.request.existing;
         let backend = backend(self.candidate.service);
         let has_nodes = backend.existing_kind().is_some_and(|kind| kind.nodes(existing).is_some());
-        // What does not exist has no quota. Nodes that exist, or that their owner has set aside, need no more.
+        // A resource that does not exist has no quota. Nodes that exist, or that their owner has
+        // set aside, need no more.
         if existing.details.missing.is_some() || has_nodes { Vec::new() } else { backend.quotas(self) }
     }
 
     /// The family and the vCPUs of all instances: from the list of sizes, else from the tables.
     pub(crate) fn family_and_vcpus(&self) -> Option<(String, i64)> {
         let size = self.candidate.size.as_deref()?;
-        let sku = Sku::find(self.context.answers, size, &self.candidate.region).ok().flatten();
+        let sku = Sku::find(self.context.results, size, &self.candidate.region).ok().flatten();
         let row = self.context.facts.sizes().find(size).one();
         let family = sku.as_ref().and_then(Sku::family).or(row.and_then(|row| row.quota_family.as_deref()))?;
         let vcpus = sku.as_ref().and_then(Sku::vcpus).or(row.and_then(|row| row.vcpu).map(i64::from))?;

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::bare_region;
-use crate::preflight::answers::{Answers, Gap, number, string};
 use crate::preflight::query::Topic;
+use crate::preflight::results::{Gap, QueryResults, number, string};
 
 /// A size in one region.
 pub(crate) struct Sku<'a> {
@@ -17,7 +17,7 @@ pub(crate) struct Sku<'a> {
 pub(crate) enum Restriction<'a> {
     /// Nowhere in the region, for this reason.
     Region(&'a str),
-    /// In these zones.
+    /// Unavailable in these zones.
     Zones(Vec<&'a str>),
     /// A kind that is not known.
     Other(&'a str),
@@ -25,10 +25,10 @@ pub(crate) enum Restriction<'a> {
 
 impl<'a> Sku<'a> {
     /// The size in the region; none if the region does not have it.
-    pub(crate) fn find(answers: &'a Answers, size: &str, region: &str) -> Result<Option<Self>, Gap> {
+    pub(crate) fn find(results: &'a QueryResults, size: &str, region: &str) -> Result<Option<Self>, Gap> {
         let of_region = Topic::Skus(Some(region.to_owned()));
-        let topic = if answers.contains(&of_region) { of_region } else { Topic::Skus(None) };
-        let sizes = answers.list(&topic)?;
+        let topic = if results.contains(&of_region) { of_region } else { Topic::Skus(None) };
+        let sizes = results.list(&topic)?;
         let region = bare_region(region);
         let is_wanted = |entry: &&Value| {
             string(entry, "/name").is_some_and(|name| name.eq_ignore_ascii_case(size))
@@ -60,7 +60,7 @@ impl<'a> Sku<'a> {
         here.filter_map(|place| place.get("zones")?.as_array()).flatten().filter_map(Value::as_str).collect()
     }
 
-    /// What keeps the subscription from the size in this region.
+    /// The restrictions that keep the subscription from the size in this region.
     pub(crate) fn restrictions(&self) -> Vec<Restriction<'a>> {
         let all = self.entry.get("restrictions").and_then(Value::as_array).into_iter().flatten();
         let here = all.filter(|one| {

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::bare_region;
-use crate::preflight::answers::{Answers, Gap, number, string};
 use crate::preflight::query::Topic;
+use crate::preflight::results::{Gap, QueryResults, number, string};
 
 /// A quota and how much of it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QuotaUsage<'a> {
     pub(crate) name: &'a str,
-    /// None if the service does not say.
+    /// None if the service does not report it.
     pub(crate) used: Option<i64>,
     /// Below zero if there is none.
     pub(crate) limit: i64,
@@ -24,17 +24,17 @@ impl<'a> QuotaUsage<'a> {
     }
 
     /// The quotas that a service returns as a list.
-    pub(crate) fn list(answers: &'a Answers, topic: &Topic) -> Result<Vec<Self>, Gap> {
-        Ok(answers.list(topic)?.iter().filter_map(Self::read).collect())
+    pub(crate) fn list(results: &'a QueryResults, topic: &Topic) -> Result<Vec<Self>, Gap> {
+        Ok(results.list(topic)?.iter().filter_map(Self::read).collect())
     }
 
     /// The quotas of virtual machines in a region, from its own list or from that of all regions.
-    pub(crate) fn of_vms(answers: &'a Answers, region: &str) -> Result<Vec<Self>, Gap> {
+    pub(crate) fn of_vms(results: &'a QueryResults, region: &str) -> Result<Vec<Self>, Gap> {
         let of_region = Topic::VmUsages(region.to_owned());
-        if answers.contains(&of_region) {
-            return Self::list(answers, &of_region);
+        if results.contains(&of_region) {
+            return Self::list(results, &of_region);
         }
-        let body = answers.body(&Topic::VmQuotas)?;
+        let body = results.body(&Topic::VmQuotas)?;
         let rows = body.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let wanted = bare_region(region);
         let is_here = |row: &&Value| string(row, "/location").is_some_and(|name| bare_region(name) == wanted);
@@ -57,12 +57,12 @@ impl<'a> QuotaUsage<'a> {
     /// The quotas of the subscription for Machine Learning, with the kind of each. Rows of workspaces and of computes repeat
     /// the same figures.
     pub(crate) fn of_ml(
-        answers: &'a Answers,
+        results: &'a QueryResults,
         region: &str,
         subscription: &str,
     ) -> Result<Vec<(&'a str, Self)>, Gap> {
         let prefix = format!("/subscriptions/{subscription}/usages").to_ascii_lowercase();
-        let rows = answers.list(&Topic::MlUsages(region.to_owned()))?.iter();
+        let rows = results.list(&Topic::MlUsages(region.to_owned()))?.iter();
         let own = rows
             .filter(|row| string(row, "/id").is_some_and(|id| id.to_ascii_lowercase().starts_with(&prefix)));
         Ok(own

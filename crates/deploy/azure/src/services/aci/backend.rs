@@ -12,7 +12,7 @@ use crate::preflight::{CandidateContext, PreflightRequest, PreflightRow, Query};
 use crate::services::aci::{VERSION, preflight, status, translate};
 use crate::services::backend::{Backend, Billing, IdleEnd, Requirements};
 use crate::services::names::Names;
-use crate::services::read::{answer, text};
+use crate::services::read::{response, text};
 use crate::services::request::call;
 use crate::services::{
     ExecMethod, LogPart, Terminal, TerminalProtocol, TerminalSize, Translation, TranslationError,
@@ -89,7 +89,7 @@ impl Backend for Aci {
     }
 
     fn terminal(&self, _: &str, responses: &[Option<Value>]) -> Option<Terminal> {
-        let started = answer(responses, 0)?;
+        let started = response(responses, 0)?;
         Some(Terminal {
             address: Secret::new(text(started, "/webSocketUri")?),
             token: None,

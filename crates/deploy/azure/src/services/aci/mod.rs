@@ -28,7 +28,7 @@ const GROUP: &str = "main";
 const MOST_CONTAINERS: usize = 60;
 const MOST_CPUS: f64 = 31.0;
 const MOST_MEMORY_GIB: f64 = 240.0;
-/// Of a sum of numbers that have no exact binary form.
+/// Tolerated error of a sum of numbers that have no exact binary form.
 const ROUNDING: f64 = 1e-6;
 
 /// The names of the containers: one for each item of a job.

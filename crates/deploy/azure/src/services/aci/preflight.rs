@@ -1,19 +1,19 @@
 //! Preflight of Container Instances: quotas of groups and cores.
 
-use crate::preflight::answers::Gap;
 use crate::preflight::codes;
 use crate::preflight::judge::{CandidateContext, unanswered};
 use crate::preflight::judge::{Need, QuotaUsage};
 use crate::preflight::query::{Query, Topic};
 use crate::preflight::report::{PreflightRow, Question};
 use crate::preflight::request::PreflightRequest;
+use crate::preflight::results::Gap;
 use cudock_facts::services::AzureService;
 
 impl CandidateContext<'_> {
     pub(super) fn aci_quotas(&self) -> Vec<PreflightRow> {
         let question = Question::ServiceQuota;
         let quotas =
-            match QuotaUsage::list(self.context.answers, &Topic::AciUsages(self.candidate.region.clone())) {
+            match QuotaUsage::list(self.context.results, &Topic::AciUsages(self.candidate.region.clone())) {
                 Ok(quotas) => quotas,
                 Err(Gap::NotFound) => return vec![self.no_service(question)],
                 Err(gap) => return vec![unanswered(question, &gap)],

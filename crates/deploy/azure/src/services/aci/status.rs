@@ -7,7 +7,7 @@ use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
 use crate::services::aci::{VERSION, containers, group_id};
 use crate::services::logs::LogPart;
 use crate::services::names::Names;
-use crate::services::read::{answer, ended, integer, is, list, text, time};
+use crate::services::read::{ended, integer, is, list, response, text, time};
 use crate::services::request::get;
 use crate::status::{DeploymentState, Status};
 
@@ -15,8 +15,8 @@ pub(super) fn status_calls(names: Names<'_>) -> Vec<Call> {
     vec![get(&group_id(names), VERSION)]
 }
 
-pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
-    let Some(group) = answer(answers, 0) else { return Status::starting(Phase::Create) };
+pub(super) fn status(identity: &DeploymentIdentity, responses: &[Option<Value>]) -> Status {
+    let Some(group) = response(responses, 0) else { return Status::starting(Phase::Create) };
     let containers = list(group, "/properties/containers");
     let state =
         |container: &Value| text(container, "/properties/instanceView/currentState/state").map(str::to_owned);
@@ -89,6 +89,6 @@ pub(super) fn first_container(identity: &DeploymentIdentity) -> String {
     container_ids(identity).next().unwrap_or_default()
 }
 
-pub(super) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
-    answers.iter().flatten().filter_map(|answer| LogPart::text(answer, "/content")).collect()
+pub(super) fn log_parts(responses: &[Option<Value>]) -> Vec<LogPart> {
+    responses.iter().flatten().filter_map(|response| LogPart::text(response, "/content")).collect()
 }

@@ -177,7 +177,7 @@ pub(super) struct ContainerSettings {
 #[derive(Debug, Serialize)]
 pub(super) struct Variable {
     pub(super) name: String,
-    /// Empty for a secret, which is put in when the request is sent.
+    /// The value; empty for a secret, which is inserted when the request is sent.
     pub(super) value: String,
 }
 

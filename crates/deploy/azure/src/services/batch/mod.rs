@@ -41,7 +41,7 @@ pub use open_job::{BatchTasks, open_job};
 pub(super) const ACCOUNT_VERSION: &str = "2024-07-01";
 pub(super) const VERSION: &str = "2024-07-01.20.0";
 pub(super) const ACCOUNTS: &str = "Microsoft.Batch/batchAccounts";
-/// Where the storage of checkpoints is mounted, below the directory of all mounts.
+/// The mount point of checkpoint storage, below the directory of all mounts.
 const CHECKPOINTS: &str = "checkpoints";
 /// The id of the task of a job without items.
 const MAIN_TASK: &str = "main";
@@ -50,7 +50,7 @@ const TASKS_PER_REQUEST: usize = 100;
 const LOCKED_MEMORY: &str = "--ulimit memlock=-1";
 /// All devices of the directory: one for each link, and one for connections.
 const INFINIBAND: &str = "--device=/dev/infiniband";
-/// To allocate nodes and pull the image, on top of the time that tasks take.
+/// Time to allocate nodes and pull the image, on top of the time that tasks take.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
 /// Images with a framework take tens of gigabytes, and Docker keeps them on the system's disk.
 const DISK_GB: u32 = 256;
@@ -60,7 +60,7 @@ const DISK_GB: u32 = 256;
 struct Account {
     name: String,
     region: String,
-    /// The host of an account that exists, as it tells it.
+    /// The host of an existing account, according to the account.
     endpoint: Option<String>,
 }
 
@@ -299,12 +299,13 @@ fn with_secrets(mut request: Body, spec: &DeploymentSpec, tasks: usize) -> Body 
     request
 }
 
-/// What Docker is told beside image and arguments.
+/// The options of Docker besides image and arguments.
 fn run_options(spec: &DeploymentSpec, machine: &Machine) -> String {
     let mut options = vec!["--rm --shm-size=8g".to_owned()];
     if machine.has_infiniband {
         options.push(LOCKED_MEMORY.to_owned());
-        // Nobody knows whether the image of a pool that exists has the driver; without it, Docker refuses the device.
+        // It is unknown whether the image of an existing pool has the driver; without it, Docker
+        // refuses the device.
         options.extend(spec.existing.pool.is_none().then(|| INFINIBAND.to_owned()));
     }
     options.extend(linked(spec).first().map(|program| format!("--entrypoint {}", quote(program))));

@@ -15,7 +15,7 @@ pub struct BatchTasks {
     account: Account,
     job: String,
     run_id: String,
-    /// What all tasks have in common.
+    /// The common part of all tasks.
     template: Body,
 }
 
@@ -61,7 +61,7 @@ impl BatchTasks {
         self.account.get(&format!("{}/tasks", self.job), "")
     }
 
-    /// What a task wrote to standard output.
+    /// The standard output of a task.
     pub fn output(&self, id: &str) -> Call {
         self.account.get(&format!("{}/tasks/{id}/files/stdout.txt", self.job), "")
     }

@@ -9,10 +9,11 @@ use crate::call::Body;
 use crate::deployment::DeploymentIdentity;
 use crate::spec::{BlobContainer, DeploymentSpec, Outputs};
 
-/// What every task writes, beside its working directory.
+/// The files that every task writes next to its working directory.
 pub(super) const LOGS: [&str; 2] = ["stdout.txt", "stderr.txt"];
 
-/// What is uploaded when a task ends, however it ends. Batch counts the upload as a part of the task.
+/// The files that are uploaded when a task ends, however it ends. Batch counts the upload as a part
+/// of the task.
 pub(super) fn files(spec: &DeploymentSpec, task: &str) -> Vec<OutputFile> {
     let Some(outputs) = &spec.outputs else { return Vec::new() };
     let file = |file_pattern: String, path: String| OutputFile {
@@ -52,7 +53,7 @@ pub(super) fn rename(task: &mut Value, run_id: &str, from: &str, to: &str) {
     }
 }
 
-/// Where the answers to [`log_calls`](super::log_calls) are kept, one for each.
+/// The URLs at which the responses to [`log_calls`](super::log_calls) are kept, one for each.
 pub(super) fn kept_logs(identity: &DeploymentIdentity, storage: &BlobContainer) -> Vec<Secret> {
     let blob = |task: &str, log: &str| storage.blob(&Outputs::blob(&identity.run_id, task, log));
     logged_tasks(identity).flat_map(|task| LOGS.map(|log| blob(&task, log))).collect()

@@ -4,19 +4,19 @@ use cudock_base::Date;
 use cudock_facts::services::AzureService;
 use serde_json::Value;
 
-use crate::preflight::answers::{Gap, number, string};
 use crate::preflight::codes;
 use crate::preflight::judge::{CandidateContext, unanswered};
 use crate::preflight::judge::{Need, QuotaUsage};
 use crate::preflight::query::{Query, Topic};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::request::{PreflightRequest, group_and_name};
+use crate::preflight::results::{Gap, number, string};
 use crate::services::bare_region;
 
 impl CandidateContext<'_> {
     pub(super) fn batch_size_offered(&self, size: &str) -> PreflightRow {
         let (question, region) = (Question::Offered, &self.candidate.region);
-        let sizes = match self.context.answers.list(&Topic::BatchSizes(region.clone())) {
+        let sizes = match self.context.results.list(&Topic::BatchSizes(region.clone())) {
             Ok(sizes) => sizes,
             Err(Gap::NotFound) => {
                 return self
@@ -46,7 +46,7 @@ impl CandidateContext<'_> {
 
     pub(super) fn batch_quotas(&self) -> Vec<PreflightRow> {
         let question = Question::ServiceQuota;
-        let accounts = match self.context.answers.list(&Topic::BatchAccounts) {
+        let accounts = match self.context.results.list(&Topic::BatchAccounts) {
             Ok(accounts) => accounts,
             Err(gap) => return vec![unanswered(question, &gap)],
         };
@@ -59,7 +59,7 @@ impl CandidateContext<'_> {
     fn quotas_of_new_batch_account(&self, accounts: &[Value]) -> Vec<PreflightRow> {
         let region = &self.candidate.region;
         let (question, wanted) = (Question::ServiceQuota, bare_region(region));
-        let row = match self.context.answers.body(&Topic::BatchQuotas(region.clone())) {
+        let row = match self.context.results.body(&Topic::BatchQuotas(region.clone())) {
             Ok(body) => {
                 let is_here =
                     |one: &&Value| string(one, "/location").is_some_and(|name| bare_region(name) == wanted);
@@ -118,7 +118,7 @@ impl CandidateContext<'_> {
                 "the family of the size is unknown",
             )];
         };
-        // The service does not say how much is used: pools of others count, too.
+        // The service does not report the usage: pools of others count, too.
         let quota = |name: &'static str, pointer: &str| {
             Some(QuotaUsage { name, used: None, limit: number(account.pointer(pointer))? })
         };

@@ -1,4 +1,4 @@
-//! What Batch cannot run, and what it cannot do.
+//! The workloads and features that Batch does not support.
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};

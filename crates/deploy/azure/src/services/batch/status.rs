@@ -10,10 +10,10 @@ use crate::services::batch::outputs::LOGS;
 use crate::services::batch::{Account, MAIN_TASK, job_path};
 use crate::services::logs::LogPart;
 use crate::services::names::is_name;
-use crate::services::read::{answer, ended, integer, is, list, text, time};
+use crate::services::read::{ended, integer, is, list, response, text, time};
 use crate::status::{DeploymentState, Status};
 
-/// More logs than these are not asked for.
+/// Maximum number of logs that are read.
 const MOST_LOGS: usize = 20;
 
 pub(super) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
@@ -22,24 +22,25 @@ pub(super) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     vec![account.get(&job, ""), account.get(&format!("{job}/tasks"), "&$select=id,state,executionInfo")]
 }
 
-/// Ends the job and its pool. The activity log knows nothing of jobs, so that the job has to be asked for its end.
+/// Ends the job and its pool. The activity log has no jobs, so the end time can only be read from
+/// the job itself.
 pub(super) fn ending_call(identity: &DeploymentIdentity) -> Call {
     let path = format!("{}/terminate", job_path(identity.names()));
     Account::of_identity(identity).call(Method::POST, &path, "", None)
 }
 
 /// The pool and its nodes, once Batch has named the pool.
-pub(super) fn follow_up_calls(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Vec<Call> {
-    let pool = answer(answers, 0).and_then(|job| text(job, "/executionInfo/poolId"));
+pub(super) fn follow_up_calls(identity: &DeploymentIdentity, responses: &[Option<Value>]) -> Vec<Call> {
+    let pool = response(responses, 0).and_then(|job| text(job, "/executionInfo/poolId"));
     let Some(pool) = pool.filter(|pool| is_name(pool)) else { return Vec::new() };
     let account = Account::of_identity(identity);
     vec![account.get(&format!("/pools/{pool}"), ""), account.get(&format!("/pools/{pool}/nodes"), "")]
 }
 
-pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
-    let Some(job) = answer(answers, 0) else { return Status::starting(Phase::Create) };
-    let tasks = answer(answers, 1).map_or(&[][..], |tasks| list(tasks, "/value"));
-    let nodes = answer(answers, 3).map_or(&[][..], |nodes| list(nodes, "/value"));
+pub(super) fn status(identity: &DeploymentIdentity, responses: &[Option<Value>]) -> Status {
+    let Some(job) = response(responses, 0) else { return Status::starting(Phase::Create) };
+    let tasks = response(responses, 1).map_or(&[][..], |tasks| list(tasks, "/value"));
+    let nodes = response(responses, 3).map_or(&[][..], |nodes| list(nodes, "/value"));
     let allocated = nodes.iter().filter_map(|node| time(node, "/allocationTime")).min();
     let started = tasks.iter().filter_map(|task| time(task, "/executionInfo/startTime")).min();
     // Nodes of an own pool exist for the job only.
@@ -59,12 +60,12 @@ pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -
         WorkShape::Job { tasks } => tasks,
         WorkShape::Serve { .. } | WorkShape::MultiNode { .. } => 1,
     };
-    // Tasks come in pages: with many of them, only the end of the job tells that all are done.
+    // Tasks come in pages: with many of them, only the end of the job shows that all are done.
     let is_whole = usize::try_from(expected).is_ok_and(|expected| tasks.len() >= expected);
     if is(state, "completed") || (are_done && is_whole) {
         return result(tasks, reason, is(state, "completed")).billed(from, until);
     }
-    let pool = answer(answers, 2);
+    let pool = response(responses, 2);
     if let Some(error) = pool.and_then(|pool| list(pool, "/resizeErrors").first()) {
         let message = text(error, "/message").or_else(|| text(error, "/code"));
         return Status::new(DeploymentState::Failed, Phase::Create).detail(message).billed(from, None);
@@ -72,7 +73,7 @@ pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -
     in_progress(tasks, nodes, from)
 }
 
-/// Of all tasks. A job that ended without them reached its time limit, or was ended.
+/// The result of all tasks. A job that ended without them reached its time limit, or was ended.
 fn result(tasks: &[Value], reason: Option<&str>, has_job_ended: bool) -> Status {
     let failed = tasks.iter().find(|task| is(text(task, "/executionInfo/result"), "failure"));
     let unfinished = tasks.iter().any(|task| !is(text(task, "/state"), "completed"));
@@ -141,6 +142,6 @@ pub(super) fn task_ids(count: u32) -> impl Iterator<Item = String> {
 }
 
 /// The files are plain text.
-pub(super) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
-    answers.iter().flatten().filter_map(|answer| LogPart::text(answer, "")).collect()
+pub(super) fn log_parts(responses: &[Option<Value>]) -> Vec<LogPart> {
+    responses.iter().flatten().filter_map(|response| LogPart::text(response, "")).collect()
 }

@@ -34,7 +34,7 @@ const APP: &str = "Microsoft.App/containerApps/main";
 const JOB: &str = "Microsoft.App/jobs/main";
 const PROFILE: &str = "gpu";
 const CONSUMPTION: &str = "Consumption";
-/// Of a replica on the consumption profile.
+/// Maximum number of processors of a replica on the consumption profile.
 const MOST_CPUS: f64 = 4.0;
 
 /// The workload profile of a deployment.
@@ -82,8 +82,8 @@ fn translate(facts: &Facts, spec: &DeploymentSpec) -> Result<Translation<'static
     Ok(Translation { steps, losses: lost(spec, profile.is_some()), ..Translation::default() })
 }
 
-/// What apps call their workload profile: in an environment that exists, as it is called there. One without profiles has
-/// only the one that has no name.
+/// The name of the workload profile in apps: in an existing environment, its own name for it. An
+/// environment without profiles has only the one without a name.
 fn profile_name(
     spec: &DeploymentSpec,
     profile: Option<&ChosenProfile>,
@@ -105,7 +105,7 @@ fn profile_name(
     }
 }
 
-/// What the service takes for what is asked for.
+/// The requested amounts, rounded to those that the service accepts.
 fn amounts(spec: &DeploymentSpec) -> Amounts {
     let asked = Amounts { cpus: spec.cpus, memory_gib: spec.memory_gib };
     asked.of_container_apps(spec.size.is_some())

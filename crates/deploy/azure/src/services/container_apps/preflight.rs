@@ -5,18 +5,18 @@ use cudock_facts::services::AzureService;
 use cudock_facts::tables::Profile;
 use serde_json::Value;
 
-use crate::preflight::answers::{Gap, string};
 use crate::preflight::codes;
 use crate::preflight::judge::{CandidateContext, unanswered};
 use crate::preflight::judge::{Need, QuotaUsage};
 use crate::preflight::query::{Query, Topic};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::request::{PreflightRequest, group_and_name};
+use crate::preflight::results::{Gap, string};
 
 impl CandidateContext<'_> {
     pub(super) fn profile_offered(&self, profile: &str) -> PreflightRow {
         let (question, region) = (Question::Offered, &self.candidate.region);
-        let profiles = match self.context.answers.list(&Topic::AppProfiles(region.clone())) {
+        let profiles = match self.context.results.list(&Topic::AppProfiles(region.clone())) {
             Ok(profiles) => profiles,
             Err(Gap::NotFound) => {
                 let message = format!("Container Apps is not available in {region}");
@@ -47,7 +47,7 @@ impl CandidateContext<'_> {
     pub(super) fn app_quotas(&self) -> Vec<PreflightRow> {
         let question = Question::ServiceQuota;
         let region = &self.candidate.region;
-        let subscription = QuotaUsage::list(self.context.answers, &Topic::AppUsages(region.clone()));
+        let subscription = QuotaUsage::list(self.context.results, &Topic::AppUsages(region.clone()));
         let mut rows = Vec::new();
         let has_environment = self.context.request.existing.container_apps_environment.is_some();
         match &subscription {
@@ -91,7 +91,7 @@ impl CandidateContext<'_> {
             let fix = "name an environment that has quota: az containerapp env list --output table";
             return row.because(codes::QUOTA_UNKNOWN, message, fix);
         }
-        match QuotaUsage::list(self.context.answers, &Topic::EnvironmentUsages) {
+        match QuotaUsage::list(self.context.results, &Topic::EnvironmentUsages) {
             Ok(quotas) => self.compare(&need, quotas.iter().find(is_own)),
             Err(Gap::NotFound) => {
                 let row = PreflightRow::new(question, PreflightVerdict::Blocked, "no such environment");

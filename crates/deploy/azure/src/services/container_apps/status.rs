@@ -9,7 +9,7 @@ use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
 use crate::services::container_apps::{APP, JOB, VERSION};
 use crate::services::logs::LogPart;
 use crate::services::names::is_name;
-use crate::services::read::{answer, ended, integer, is, list, text, time};
+use crate::services::read::{ended, integer, is, list, response, text, time};
 use crate::services::request::{call, get};
 use crate::status::{DeploymentState, Status};
 
@@ -35,8 +35,8 @@ fn first_call(identity: &DeploymentIdentity) -> Call {
 }
 
 /// The replicas of the newest revision, or of the execution that began last.
-pub(super) fn follow_up_calls(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Vec<Call> {
-    let Some(first) = answer(answers, 0) else { return Vec::new() };
+pub(super) fn follow_up_calls(identity: &DeploymentIdentity, responses: &[Option<Value>]) -> Vec<Call> {
+    let Some(first) = response(responses, 0) else { return Vec::new() };
     let id = id(identity);
     let path = match identity.work {
         WorkShape::Serve { .. } => text(first, "/properties/latestRevisionName")
@@ -52,9 +52,9 @@ pub(super) fn follow_up_calls(identity: &DeploymentIdentity, answers: &[Option<V
     path.map(|(path, version)| get(&path, version)).into_iter().collect()
 }
 
-pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
-    let Some(first) = answer(answers, 0) else { return Status::starting(Phase::Create) };
-    let replicas = answer(answers, 1);
+pub(super) fn status(identity: &DeploymentIdentity, responses: &[Option<Value>]) -> Status {
+    let Some(first) = response(responses, 0) else { return Status::starting(Phase::Create) };
+    let replicas = response(responses, 1);
     match identity.work {
         WorkShape::Serve { .. } => of_app(first, replicas),
         WorkShape::Job { tasks } => of_executions(list(first, "/value"), tasks, replicas),
@@ -127,7 +127,7 @@ fn exit_code(execution: &Value) -> Option<i32> {
         .find(|code| *code >= 0)
 }
 
-/// What the replicas are doing, in the service's own words.
+/// The progress of the replicas, in the service's own words.
 fn progress(replicas: Option<&Value>) -> (Phase, Option<&str>) {
     let detail = containers(replicas).find_map(|container| text(container, "/runningStateDetails"));
     let phase = if containers(replicas).any(|container| is(text(container, "/runningState"), "Running")) {
@@ -145,27 +145,28 @@ pub(super) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
     vec![first_call(identity), token]
 }
 
-/// The streams of the containers; the replicas are the answer to the request that follows the token's.
-pub(super) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
-    let Some(token) = token(answers) else { return Vec::new() };
-    containers(answer(answers, 2))
+/// The streams of the containers; the replicas are in the response to the request that follows the
+/// token's.
+pub(super) fn log_parts(responses: &[Option<Value>]) -> Vec<LogPart> {
+    let Some(token) = token(responses) else { return Vec::new() };
+    containers(response(responses, 2))
         .filter_map(|container| text(container, "/logStreamEndpoint"))
         .map(|address| LogPart::Stream { address: address.to_owned(), token: token.clone() })
         .collect()
 }
 
-/// Where a program can be started in the first container that runs, and the token for it.
-pub(super) fn exec_endpoint(answers: &[Option<Value>]) -> Option<(&str, Secret)> {
+/// The endpoint that starts a program in the first running container, and the token for it.
+pub(super) fn exec_endpoint(responses: &[Option<Value>]) -> Option<(&str, Secret)> {
     let is_running = |container: &&Value| is(text(container, "/runningState"), "Running");
-    let address = containers(answer(answers, 2))
+    let address = containers(response(responses, 2))
         .filter(is_running)
         .find_map(|container| text(container, "/execEndpoint"));
-    Some((address?, token(answers)?))
+    Some((address?, token(responses)?))
 }
 
-/// That of the second of [`log_calls`].
-fn token(answers: &[Option<Value>]) -> Option<Secret> {
-    answer(answers, 1).and_then(|answer| text(answer, "/properties/token")).map(Secret::new)
+/// The token in the second response to [`log_calls`].
+fn token(responses: &[Option<Value>]) -> Option<Secret> {
+    response(responses, 1).and_then(|response| text(response, "/properties/token")).map(Secret::new)
 }
 
 fn containers(replicas: Option<&Value>) -> impl Iterator<Item = &Value> {

@@ -38,7 +38,7 @@ impl ExistingKind for Workspace {
         ("cluster", format!("az ml compute list -g {group} -w {name} --output table"))
     }
 
-    /// Where services are discovered is where the run history is, too.
+    /// The host of service discovery, which also serves the run history.
     fn endpoint(&self, response: &Value) -> Option<String> {
         let (_, rest) = text(response, "/properties/discoveryUrl")?.split_once("://")?;
         rest.split('/').next().map(str::to_owned)

@@ -47,7 +47,7 @@ const EXPERIMENT: &str = "cudock";
 const CHECKPOINTS: &str = "checkpoints";
 /// The deployment of an endpoint.
 const DEPLOYMENT: &str = "main";
-/// How long nodes stay without a job, as the service itself has it.
+/// Time that nodes stay without a job; the service's own default.
 const NODE_IDLE: Duration = Duration::from_secs(120);
 
 /// The ids of everything in the workspace.
@@ -91,7 +91,7 @@ impl Ids {
         format!("{}/jobs/{name}", self.workspace)
     }
 
-    /// What distinguishes a job from the others of the deployment, for names of actions.
+    /// The part of a job's name that distinguishes it within the deployment, for names of actions.
     fn suffix(&self, job: &str) -> String {
         job.strip_prefix(&self.unique).unwrap_or_default().replace('-', "_")
     }
@@ -146,7 +146,7 @@ fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<
                 let job = command_job(spec, &ids, &machine, item, *time_limit, compute);
                 steps.push(job_step(spec, &ids, name, job)?);
             }
-            // What is billed comes first: jobs that run, then idle nodes.
+            // Billed resources come first: jobs that run, then idle nodes.
             actions.extend(names.iter().map(|name| job_cancellation(&ids, name)));
             actions.extend(cluster.map(|cluster| {
                 let path = format!("{cluster}?api-version={VERSION}&underlyingResourceAction=Delete");
@@ -299,7 +299,7 @@ fn kept(directory: &str, command: &str) -> String {
     )
 }
 
-/// The same directory for all runs of a name.
+/// The output directory, shared by all runs of a name.
 fn output(spec: &DeploymentSpec) -> JobOutput {
     let name: String = spec.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     JobOutput {

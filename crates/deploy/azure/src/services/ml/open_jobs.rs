@@ -66,18 +66,18 @@ impl MlJobs {
         ids(&self.identity)
     }
 
-    /// Asks for a job, and then for what the run history knows of it.
+    /// The requests for a job, and for its details in the run history.
     pub fn status_calls(&self, name: &str) -> Option<[Call; 2]> {
         let ids = self.ids()?;
         Some([get(&ids.job(name), VERSION), details(&self.identity, &ids, name)])
     }
 
-    /// The state of a job by the answers to both.
+    /// The state of a job according to both responses.
     pub fn status(job: &Value, details: Option<&Value>) -> Status {
         of_job(Some(job), details)
     }
 
-    /// Where the output of a job is, by the answer of the run history; none before it has written any.
+    /// The address of a job's output, according to the run history; none before it has written any.
     pub fn output(&self, details: &Value) -> Option<Secret> {
         let parts = log_parts(&self.identity, &[Some(details.clone())]);
         parts.into_iter().find_map(|part| match part {

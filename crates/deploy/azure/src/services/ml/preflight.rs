@@ -1,12 +1,12 @@
 //! Preflight of Machine Learning: quotas of clusters and endpoints.
 
-use crate::preflight::answers::Gap;
 use crate::preflight::codes;
 use crate::preflight::judge::{CandidateContext, unanswered};
 use crate::preflight::judge::{Need, QuotaUsage};
 use crate::preflight::query::{Query, Topic};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::request::PreflightRequest;
+use crate::preflight::results::Gap;
 use cudock_facts::services::AzureService;
 
 impl CandidateContext<'_> {
@@ -20,7 +20,7 @@ impl CandidateContext<'_> {
             )];
         };
         let (region, subscription) = (&self.candidate.region, &self.context.request.subscription);
-        let quotas = match QuotaUsage::of_ml(self.context.answers, region, subscription) {
+        let quotas = match QuotaUsage::of_ml(self.context.results, region, subscription) {
             Ok(quotas) => quotas,
             Err(Gap::NotFound) => return vec![self.no_service(main)],
             Err(gap) => return vec![unanswered(main, &gap)],

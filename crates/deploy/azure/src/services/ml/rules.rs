@@ -1,4 +1,4 @@
-//! What Machine Learning cannot run, and what it cannot do.
+//! The workloads and features that Machine Learning does not support.
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};

@@ -8,11 +8,11 @@ use crate::call::{Body, Call, Plane};
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
 use crate::services::logs::LogPart;
 use crate::services::ml::{EXPERIMENT, Ids, VERSION, ids};
-use crate::services::read::{answer, ended, is, text, time};
+use crate::services::read::{ended, is, response, text, time};
 use crate::services::request::{call, get};
 use crate::status::{DeploymentState, JobTime, Status};
 
-/// More jobs than these are not asked for their logs.
+/// Maximum number of jobs whose logs are read.
 const MOST_LOGS: usize = 20;
 
 pub(super) fn status_calls(identity: &DeploymentIdentity) -> Vec<Call> {
@@ -37,10 +37,10 @@ pub(super) fn details(identity: &DeploymentIdentity, ids: &Ids, job: &str) -> Ca
     }
 }
 
-pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
+pub(super) fn status(identity: &DeploymentIdentity, responses: &[Option<Value>]) -> Status {
     match identity.work {
-        WorkShape::Serve { .. } => of_endpoint(answer(answers, 0), answer(answers, 1)),
-        WorkShape::Job { .. } | WorkShape::MultiNode { .. } => of_jobs(identity, answers),
+        WorkShape::Serve { .. } => of_endpoint(response(responses, 0), response(responses, 1)),
+        WorkShape::Job { .. } | WorkShape::MultiNode { .. } => of_jobs(identity, responses),
     }
 }
 
@@ -71,10 +71,10 @@ fn of_endpoint(endpoint: Option<&Value>, deployment: Option<&Value>) -> Status {
     Status::starting(phase).detail(state).billed(from, None)
 }
 
-/// Each job has two answers: its own and that of the run history.
-fn of_jobs(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
+/// Each job has two responses: its own and that of the run history.
+fn of_jobs(identity: &DeploymentIdentity, responses: &[Option<Value>]) -> Status {
     let jobs: Vec<(Option<&Value>, Option<&Value>)> =
-        answers.chunks(2).map(|pair| (answer(pair, 0), answer(pair, 1))).collect();
+        responses.chunks(2).map(|pair| (response(pair, 0), response(pair, 1))).collect();
     let statuses: Vec<Status> = jobs.iter().map(|(job, details)| of_job(*job, *details)).collect();
     let from = statuses.iter().filter_map(|status| status.billed_from).min();
     let until = statuses.iter().filter_map(|status| status.billed_until).max();
@@ -144,13 +144,13 @@ pub(super) fn log_calls(identity: &DeploymentIdentity) -> Vec<Call> {
 }
 
 /// The text of a deployment, or where the files of a job are.
-pub(super) fn log_parts(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Vec<LogPart> {
-    let answers = answers.iter().flatten();
+pub(super) fn log_parts(identity: &DeploymentIdentity, responses: &[Option<Value>]) -> Vec<LogPart> {
+    let responses = responses.iter().flatten();
     if matches!(identity.work, WorkShape::Serve { .. }) {
-        return answers.filter_map(|answer| LogPart::text(answer, "/content")).collect();
+        return responses.filter_map(|response| LogPart::text(response, "/content")).collect();
     }
-    answers
-        .filter_map(|answer| answer.get("logFiles")?.as_object())
+    responses
+        .filter_map(|response| response.get("logFiles")?.as_object())
         .flatten()
         .filter(|(name, _)| name.starts_with("user_logs/"))
         .filter_map(|(name, address)| {

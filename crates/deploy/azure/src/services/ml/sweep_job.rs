@@ -12,11 +12,11 @@ use crate::services::TranslationError;
 use crate::services::read::text;
 use crate::services::request::iso_8601;
 
-/// What the service sees of a trial; the rest belongs to the job.
+/// The parts of a job that belong to a trial; the rest belongs to the sweep.
 const OF_TRIAL: [&str; 5] = ["command", "environmentId", "environmentVariables", "distribution", "resources"];
 
 /// Makes the command job of a deployment a sweep. `job` is the sweep in the form of a YAML file; its trial has only a
-/// command. What makes no sense is refused, because the service does not.
+/// command. A sweep that makes no sense is refused, because the service accepts it.
 pub fn sweep_deployment(
     facts: &Facts,
     mut deployment: Deployment,

@@ -1,8 +1,9 @@
-//! What makes the cloud delete a deployment by itself: both groups and a Logic App, in one request.
+//! Makes the cloud delete a deployment by itself: both groups and a Logic App, in one request.
 //!
-//! Azure carries the request out even if nobody waits for it. The Logic App fires at the deadline and every 15 minutes
-//! after it, so a deletion that fails is repeated. It is in a group of its own, because the deletion of a group may stop
-//! half-way, and deletes that group only once everything else is gone.
+//! Azure carries the request out even if the client is gone. The Logic App fires at the deadline
+//! and every 15 minutes after it, so a deletion that fails is repeated. It is in a group of its
+//! own, because the deletion of a group may stop half-way, and deletes that group only once
+//! everything else is gone.
 
 mod workflow;
 
@@ -27,10 +28,10 @@ const CONTRIBUTOR: &str = "b24988ac-6180-42a0-ab88-20f7382dd24c";
 /// Virtual machines are deleted without waiting for their shutdown.
 pub(super) const FORCED: &str = "forceDeletionTypes=Microsoft.Compute%2FvirtualMachines";
 
-/// What is outside of the deployment's own groups and deleted with it.
+/// Resources outside of the deployment's own groups that are deleted with it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outside<'a> {
-    /// Where the reaper needs rights: an existing resource and its type.
+    /// The scope of the reaper's further rights: an existing resource and its type.
     pub(super) scope: Option<(Existing<'a>, &'static str)>,
     pub(super) actions: Vec<OutsideAction>,
 }
@@ -138,8 +139,8 @@ pub(super) fn outside_rights(names: Names<'_>, scope: &str) -> String {
     format!("{scope}/providers/Microsoft.Authorization/roleAssignments/{}", names.uuid("outside"))
 }
 
-/// What a Logic App deletes outside of the run's groups, in its order. Only what has the run's id in its name: others than
-/// its creator may have changed it.
+/// The resources that a Logic App deletes outside of the run's groups, in its order. Only those
+/// that have the run's id in their name: others than its creator may have changed it.
 pub(super) fn outside_actions(names: Names<'_>, workflow: &Value) -> Vec<OutsideAction> {
     let none = Map::new();
     let actions =
@@ -168,7 +169,7 @@ fn outside_action(names: Names<'_>, name: &str, action: &Value) -> Option<Outsid
         return None;
     }
     let address = match host.split('.').collect::<Vec<_>>().as_slice() {
-        // The account told this host when the Logic App was created.
+        // This host was read from the account when the Logic App was created.
         [account, region, "batch", ..] => {
             let (account, region) = ((*account).to_owned(), (*region).to_owned());
             Address::Batch { plane: Plane::Batch { account, region, endpoint: Some(host.to_owned()) }, path }

@@ -37,7 +37,7 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
     for action in outside.actions.iter().chain([&group]) {
         let (uri, audience) = match &action.address {
             Address::ResourceManager(path) => (manager(path), "[environment().resourceManager]".to_owned()),
-            // The account itself tells its host, which differs between clouds.
+            // The host is read from the account, because it differs between clouds.
             Address::Batch { path, .. } => (
                 format!("[concat('https://', reference('{scope}', '{BATCH}').accountEndpoint, '{path}')]"),
                 "[environment().batch]".to_owned(),
@@ -50,12 +50,14 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
         }
         previous = Some(action.name.clone());
     }
-    // What is deleted answers 404, and some services 204. A caller without rights on a group gets 403 `AuthorizationFailed`,
-    // whether or not the group exists (Azure/azure-rest-api-specs#9549, Azure/azure_preview_modules#279), and a group takes
-    // the reaper's own rights on it along; those on other resources are removed after what they are for. So that answer means
-    // gone, once the rights must have been effective. If somebody took them away, the reaper could not delete anything
-    // either. The rights of a prepared identity do not go with the group: there 403 means that they are missing. Policies and
-    // deny assignments, which keep a group alive, have other codes.
+    // A deleted resource responds with 404, and in some services with 204. A caller without rights
+    // on a group gets 403 `AuthorizationFailed`, whether or not the group exists
+    // (Azure/azure-rest-api-specs#9549, Azure/azure_preview_modules#279), and the deletion of a
+    // group also deletes the reaper's own rights on it; those on other resources are removed after
+    // what they are for. So that response means gone, once the rights must have been effective. If
+    // the rights were revoked, the reaper could not delete anything either. The rights of a
+    // prepared identity do not go with the group: there 403 means that they are missing. Policies
+    // and deny assignments, which keep a group alive, have other codes.
     let is_late = || {
         let sure_from = whole_seconds(spec.expires.plus(RIGHTS_ALLOWANCE));
         Condition::GreaterOrEquals(["@ticks(utcNow())".to_owned(), format!("@ticks('{sure_from}')")])
@@ -65,16 +67,16 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
         let status = |code: u16| {
             Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
         };
-        let mut answers = vec![status(404), status(204)];
+        let mut responses = vec![status(404), status(204)];
         if identity.is_none() {
             let mut lost_rights = vec![status(403), is_late()];
             if matches!(action.address, Address::ResourceManager(_)) {
                 let code = Value::from(format!("@body('{name}')?['error']?['code']"));
                 lost_rights.push(Condition::Equals([code, Value::from("AuthorizationFailed")]));
             }
-            answers.push(Condition::And(lost_rights));
+            responses.push(Condition::And(lost_rights));
         }
-        Condition::Or(answers)
+        Condition::Or(responses)
     };
     let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());
     let delete_own =
@@ -142,7 +144,7 @@ struct Trigger {
 struct Recurrence {
     frequency: &'static str,
     interval: u32,
-    /// Without it the trigger fires at once.
+    /// Start of the recurrence; without it the trigger fires at once.
     start_time: String,
 }
 

@@ -208,7 +208,7 @@ pub(super) struct DriverSettings {
     pub(super) driver_version: &'static str,
 }
 
-/// A command whose state and exit code the resource manager tells.
+/// A command whose state and exit code Resource Manager reports.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RunCommand {

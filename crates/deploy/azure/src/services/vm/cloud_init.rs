@@ -1,5 +1,5 @@
-//! What a virtual machine does when it starts: install a container runtime, pull the image, run the container, and write
-//! its result to a file.
+//! The start script of a virtual machine: installs a container runtime, pulls the image, runs the
+//! container, and writes its result to a file.
 //!
 //! All words of the user are quoted for the shell, and the scripts are base64 in the YAML, so that nothing in them can be
 //! taken for YAML or for another command.
@@ -84,8 +84,8 @@ fn start_script(spec: &DeploymentSpec, machine: &Machine) -> String {
     script
 }
 
-/// Fetches the checkpoints of an earlier run, and saves them every five minutes and when the machine is evicted: Azure
-/// tells that 30 seconds before.
+/// Fetches the checkpoints of an earlier run, and saves them every five minutes and when the
+/// machine is evicted, which Azure announces 30 seconds before.
 fn keep_checkpoints(spec: &DeploymentSpec) -> String {
     let Some(storage) = spec.checkpoints.as_ref().and_then(|checkpoints| checkpoints.storage.as_ref()) else {
         return String::new();
@@ -124,8 +124,8 @@ echo 'deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit.gpg] https://n
 { apt_get update && apt_get install -y nvidia-container-toolkit && nvidia-ctk runtime configure --runtime=docker && systemctl restart docker; } || fail 'cannot install the NVIDIA container toolkit'\n\
 fi\n";
 
-/// The driver extension, the agent of the machine and its updates install packages at the same time: `apt-get` waits for the
-/// lock of packages if it is told to, and for those of lists and archives it does not.
+/// The driver extension, the agent of the machine and its updates install packages at the same
+/// time: `apt-get` can wait for the lock of packages, but not for those of lists and archives.
 const APT: &str = "\
 apt_get() { for attempt in $(seq 12); do DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 \"$@\" && return; sleep 10; done; return 1; }\n";
 

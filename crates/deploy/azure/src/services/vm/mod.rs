@@ -1,5 +1,5 @@
-//! A virtual machine: network, machine, driver and a command that tells its state, in one deployment, so that Azure checks
-//! quota and size before anything exists.
+//! A virtual machine: network, machine, driver and a command that reports its state, in one
+//! deployment, so that Azure checks quota and size before anything exists.
 
 mod backend;
 mod body;
@@ -52,7 +52,7 @@ const NETWORKS: &str = "Microsoft.Network/virtualNetworks";
 const ADDRESSES: &str = "Microsoft.Network/publicIPAddresses";
 const INTERFACES: &str = "Microsoft.Network/networkInterfaces";
 const LOGIC_APP_CONTRIBUTOR: &str = "87a39d53-fc1b-424a-814c-f7e04687dc9e";
-/// To start the machine, install the driver and pull the image.
+/// Time to start the machine, install the driver and pull the image.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
 
 /// 64 KiB in base64.
@@ -230,7 +230,8 @@ fn virtual_machine(spec: &DeploymentSpec, machine: &Machine, interface: String) 
     }
 }
 
-/// Azure wants a key for every machine, and cudock needs none: this one is a digest, so nobody has its private half.
+/// Azure requires a key for every machine, and cudock needs none: this one is a digest, so its
+/// private half does not exist.
 fn unusable_key(run_id: &str) -> String {
     let digest = Digest::sha256_of(format!("cudock without login {run_id}").as_bytes());
     let point: Vec<u8> = digest
@@ -288,7 +289,7 @@ fn idle_rights(names: Names<'_>, machine: String) -> Result<Value, TranslationEr
     to_json(&resource.in_group(names.reaper_group()).after([machine]))
 }
 
-/// A command on the machine whose answer is what it prints.
+/// A command on the machine; its output is the response.
 pub(super) fn script_call(names: Names<'_>, script: &str) -> Call {
     let id = names.resource(&format!("{MACHINES}/{NAME}"));
     let request = Body::new(serde_json::json!({"commandId": "RunShellScript", "script": [script]}));

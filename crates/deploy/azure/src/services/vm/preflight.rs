@@ -18,7 +18,7 @@ use crate::preflight::request::PreflightRequest;
 impl CandidateContext<'_> {
     pub(super) fn size_offered(&self, size: &str) -> PreflightRow {
         let (question, region) = (Question::Offered, &self.candidate.region);
-        let sku = match Sku::find(self.context.answers, size, region) {
+        let sku = match Sku::find(self.context.results, size, region) {
             Ok(Some(sku)) => sku,
             Ok(None) => {
                 return self.not_offered("not in the region", format!("{region} does not have {size}"));
@@ -92,7 +92,7 @@ impl CandidateContext<'_> {
                 "the family of the size is unknown",
             )];
         };
-        let quotas = match QuotaUsage::of_vms(self.context.answers, &self.candidate.region) {
+        let quotas = match QuotaUsage::of_vms(self.context.results, &self.candidate.region) {
             Ok(quotas) => quotas,
             Err(gap) => return vec![unanswered(main, &gap)],
         };

@@ -1,4 +1,4 @@
-//! What a machine cannot run, and what it cannot do.
+//! The workloads and features that a machine does not support.
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};

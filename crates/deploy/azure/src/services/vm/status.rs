@@ -7,7 +7,7 @@ use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
 use crate::services::exec::script_output;
 use crate::services::logs::LogPart;
 use crate::services::names::Names;
-use crate::services::read::{answer, deepest_error, ended, integer, is, list, text, time};
+use crate::services::read::{deepest_error, ended, integer, is, list, response, text, time};
 use crate::services::request::get;
 use crate::services::template::RESOURCES;
 use crate::services::vm::{ADDRESSES, COMPUTE, MACHINES, NAME, NETWORK, STATE, cloud_init, script_call};
@@ -28,10 +28,10 @@ pub(super) fn status_calls(names: Names<'_>) -> Vec<Call> {
     ]
 }
 
-pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -> Status {
-    let deployment = answer(answers, 0);
+pub(super) fn status(identity: &DeploymentIdentity, responses: &[Option<Value>]) -> Status {
+    let deployment = response(responses, 0);
     let outcome = deployment.and_then(|deployment| text(deployment, "/properties/provisioningState"));
-    let Some(machine) = answer(answers, 1) else { return without_machine(identity, deployment, outcome) };
+    let Some(machine) = response(responses, 1) else { return without_machine(identity, deployment, outcome) };
     let from = time(machine, "/properties/timeCreated");
     let power = power_state(machine);
     if is(text(machine, "/properties/provisioningState"), "Deleting") {
@@ -45,7 +45,7 @@ pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -
         let message = deployment.and_then(|d| d.pointer("/properties/error")).and_then(deepest_error);
         return Status::new(DeploymentState::Failed, Phase::Create).detail(message).billed(from, None);
     }
-    let command = answer(answers, 2);
+    let command = response(responses, 2);
     let execution = command.and_then(|command| text(command, "/properties/instanceView/executionState"));
     let code = command.and_then(|command| integer(command, "/properties/instanceView/exitCode"));
     let output = command.and_then(|command| text(command, "/properties/instanceView/output"));
@@ -55,7 +55,8 @@ pub(super) fn status(identity: &DeploymentIdentity, answers: &[Option<Value>]) -
             let is_ready = execution == Some("Succeeded") && code.unwrap_or(0) == 0;
             let state = if is_ready { DeploymentState::Running } else { DeploymentState::Failed };
             let mut status = Status::new(state, Phase::Ready);
-            status.url = answer(answers, 3).filter(|_| is_ready).and_then(|address| url(identity, address));
+            status.url =
+                response(responses, 3).filter(|_| is_ready).and_then(|address| url(identity, address));
             status.detail(output.filter(|_| !is_ready).and_then(last_line))
         }
         Some("Succeeded") => ended(Some(code.unwrap_or(0)), false),
@@ -107,7 +108,7 @@ pub(super) fn log_call(names: Names<'_>) -> Call {
     script_call(names, cloud_init::LOG)
 }
 
-pub(super) fn log_parts(answers: &[Option<Value>]) -> Vec<LogPart> {
-    let printed = answers.iter().flatten().filter_map(script_output);
+pub(super) fn log_parts(responses: &[Option<Value>]) -> Vec<LogPart> {
+    let printed = responses.iter().flatten().filter_map(script_output);
     printed.map(|(stdout, stderr)| LogPart::Text(format!("{stdout}{stderr}"))).collect()
 }

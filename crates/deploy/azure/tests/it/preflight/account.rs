@@ -9,7 +9,7 @@ use cudock_facts::services::AzureService;
 use serde_json::{Value, json};
 
 use super::support::{
-    SUBSCRIPTION, T4, candidate, error, fine_answers, fix, ok, report, request, rows, verdict,
+    SUBSCRIPTION, T4, candidate, error, fine_results, fix, ok, report, request, rows, verdict,
 };
 
 use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
@@ -34,12 +34,12 @@ fn nothing_is_fine_without_an_answer() {
         error(403, "AuthorizationFailed"),
         ok(json!("<html>")),
     ] {
-        let mut answers = fine_answers(&asked);
-        let topics: Vec<Topic> = answers.results().map(|(topic, _)| topic.clone()).collect();
+        let mut results = fine_results(&asked);
+        let topics: Vec<Topic> = results.all().map(|(topic, _)| topic.clone()).collect();
         for topic in topics {
-            answers.insert(topic, failure.clone());
+            results.insert(topic, failure.clone());
         }
-        let report = judge(&asked, &answers, &Facts::embedded());
+        let report = judge(&asked, &results, &Facts::embedded());
         let asked_for = |question: Question| rows(&report, question);
         for question in [
             Question::Subscription,
@@ -66,12 +66,12 @@ fn an_expired_sign_in_blocks() {
     assert_eq!(verdict(&found, Question::SignIn), (Blocked, Some("CD0850")));
     assert!(found.choice(3).is_none());
     let silent = QueryResult::Failed("host not found".into());
-    let mut answers = fine_answers(&asked);
-    let topics: Vec<Topic> = answers.results().map(|(topic, _)| topic.clone()).collect();
+    let mut results = fine_results(&asked);
+    let topics: Vec<Topic> = results.all().map(|(topic, _)| topic.clone()).collect();
     for topic in topics {
-        answers.insert(topic, silent.clone());
+        results.insert(topic, silent.clone());
     }
-    let found = judge(&asked, &answers, &Facts::embedded());
+    let found = judge(&asked, &results, &Facts::embedded());
     assert_eq!(verdict(&found, Question::SignIn), (Unknown, Some("CD0867")));
 }
 

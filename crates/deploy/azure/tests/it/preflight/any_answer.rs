@@ -1,7 +1,7 @@
 //! Whatever Azure answers, there is a report.
 
 use cudock_azure::ExistingResources;
-use cudock_azure::preflight::{Answers, PreflightVerdict, QueryResult, Question, judge, queries};
+use cudock_azure::preflight::{PreflightVerdict, QueryResult, QueryResults, Question, judge, queries};
 use cudock_facts::Facts;
 use cudock_facts::services::AzureService;
 use proptest::prelude::*;
@@ -97,11 +97,11 @@ proptest! {
         };
         asked.pull_identity = Some("/x".into());
         let facts = Facts::embedded();
-        let mut answers = Answers::default();
+        let mut results = QueryResults::default();
         for (query, (body, status)) in queries(&asked, &facts).into_iter().zip(bodies) {
-            answers.insert(query.topic, QueryResult::Response { status, body });
+            results.insert(query.topic, QueryResult::Response { status, body });
         }
-        let report = judge(&asked, &answers, &facts);
+        let report = judge(&asked, &results, &facts);
         for candidate in &report.candidates {
             let image = candidate.rows.iter().find(|row| row.question == Question::ImageRuns).unwrap();
             prop_assert_eq!(image.verdict, PreflightVerdict::Unknown);

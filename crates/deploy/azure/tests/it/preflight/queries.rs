@@ -157,11 +157,11 @@ fn all_services_of_all_regions_take_few_rounds() {
         all.iter().flat_map(|region| ALL_TARGETS.map(|(service, size)| candidate(service, size, region)));
     let all = queries(&request(candidates.collect()), &Facts::embedded());
     let rounds = Rounds::new(all.len());
-    let answers = ask(&all, |_: &Call| -> Result<(u16, Option<Value>), String> {
+    let results = ask(&all, |_: &Call| -> Result<(u16, Option<Value>), String> {
         rounds.answer();
         Ok((200, Some(json!({"value": []}))))
     });
-    assert_eq!(answers.results().count(), all.len());
+    assert_eq!(results.all().count(), all.len());
     assert_eq!(rounds.finished(), all.len().div_ceil(CONCURRENT));
     assert!(rounds.finished() * CALL_MILLIS <= LIMIT_MILLIS, "{} rounds", rounds.finished());
 }
@@ -192,13 +192,13 @@ fn a_client_passes_on_what_services_refuse() {
     });
     let asked = request(vec![candidate(AzureService::Ml, T4, "westeurope")]);
     let facts = Facts::embedded();
-    let answers = ask_azure(&client(&server), &asked, &facts);
-    let found = judge(&asked, &answers, &facts);
+    let results = ask_azure(&client(&server), &asked, &facts);
+    let found = judge(&asked, &results, &facts);
     assert_eq!(verdict(&found, Question::Locks), (PreflightVerdict::Unknown, Some("CD0867")));
     assert_eq!(verdict(&found, Question::FamilyQuota), (PreflightVerdict::Blocked, Some("CD0856")));
 
     let server = azure(|_| refusal(401, "ExpiredAuthenticationToken"));
-    let answers = ask_azure(&client(&server), &asked, &facts);
-    let found = judge(&asked, &answers, &facts);
+    let results = ask_azure(&client(&server), &asked, &facts);
+    let found = judge(&asked, &results, &facts);
     assert_eq!(verdict(&found, Question::SignIn), (PreflightVerdict::Blocked, Some("CD0850")));
 }

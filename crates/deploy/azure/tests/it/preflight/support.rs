@@ -1,9 +1,9 @@
-//! A request, and an Azure in which everything is fine until a test changes an answer.
+//! A request, and an Azure in which everything is fine until a test changes a result.
 
 use cudock_azure::ExistingResources;
 use cudock_azure::preflight::{
-    Answers, Candidate, PreflightReport, PreflightRequest, PreflightRow, PreflightVerdict, PriceQuote,
-    QueryResult, Question, Topic, judge, queries,
+    Candidate, PreflightReport, PreflightRequest, PreflightRow, PreflightVerdict, PriceQuote, QueryResult,
+    QueryResults, Question, Topic, judge, queries,
 };
 use cudock_base::{Date, Usd};
 use cudock_facts::Facts;
@@ -74,7 +74,7 @@ pub(crate) fn vm_usages() -> Value {
     ]})
 }
 
-/// The answer to a query if everything is fine.
+/// The result of a query if everything is fine.
 fn fine(request: &PreflightRequest, topic: &Topic) -> Value {
     let mut regions: Vec<&str> = request.candidates.iter().map(|one| one.region.as_str()).collect();
     regions.sort_unstable();
@@ -129,23 +129,23 @@ fn fine(request: &PreflightRequest, topic: &Topic) -> Value {
     }
 }
 
-/// All answers of an Azure in which everything is fine.
-pub(crate) fn fine_answers(request: &PreflightRequest) -> Answers {
-    let mut answers = Answers::default();
+/// All results of an Azure in which everything is fine.
+pub(crate) fn fine_results(request: &PreflightRequest) -> QueryResults {
+    let mut results = QueryResults::default();
     for query in queries(request, &Facts::embedded()) {
         let body = fine(request, &query.topic);
-        answers.insert(query.topic, ok(body));
+        results.insert(query.topic, ok(body));
     }
-    answers
+    results
 }
 
-/// The report, with some answers changed.
+/// The report, with some results changed.
 pub(crate) fn report(request: &PreflightRequest, changes: Vec<(Topic, QueryResult)>) -> PreflightReport {
-    let mut answers = fine_answers(request);
+    let mut results = fine_results(request);
     for (topic, result) in changes {
-        answers.insert(topic, result);
+        results.insert(topic, result);
     }
-    judge(request, &answers, &Facts::embedded())
+    judge(request, &results, &Facts::embedded())
 }
 
 /// The rows about a question, of the account or of the first candidate.

@@ -47,7 +47,7 @@ fn fewest(setup: &RunSetup, items: u64, each: u128, most: u64, deadline: u128) -
     Ok(enough)
 }
 
-/// What a worker copies if data is staged.
+/// The part of the data that a worker copies if data is staged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copies {
     /// The data of its pieces.
@@ -71,7 +71,7 @@ impl Spread {
         Startup::of(setup.case, setup.mode, bytes)
     }
 
-    /// From the order until the last piece is finished.
+    /// Time from the order until the last piece is finished.
     fn total(&self, startup: &Startup, time: ScaledTime) -> u128 {
         match self.pieces.div_ceil(self.workers.max(1)) {
             0 => 0,

@@ -6,7 +6,7 @@ use crate::testing::{HOUR, MINUTE, SECOND, T4, job, spot, used, workload};
 use crate::workload::{Priority, Work, Workload};
 use cudock_facts::services::AzureOffering;
 
-/// What a workload uses on T4 machines.
+/// The usage of a workload on T4 machines.
 fn on_vm(workload: &Workload) -> Result<Usage, Unfit> {
     used(workload, AzureOffering::Vm, T4, Priority::Regular)
 }
@@ -17,7 +17,7 @@ fn items(items: u64, seconds: u64, at_once: Option<u32>, deadline: Option<u64>) 
     workload
 }
 
-/// What trials of twenty minutes use on a cluster, three at a time.
+/// The usage of trials of twenty minutes on a cluster, three at a time.
 fn sweep(trials: u32) -> Usage {
     let each = Duration::from_secs(20 * 60);
     let sweep = workload(Work::Sweep { trials, at_once: 3, each });

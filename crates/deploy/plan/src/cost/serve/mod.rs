@@ -87,7 +87,8 @@ pub(super) fn usage(
     })
 }
 
-/// What rounding adds to runs of random length: half a unit each, if units are rounded up.
+/// The billed time that rounding adds to runs of random length: half a unit each, if units are
+/// rounded up.
 fn rounding(billing: Option<&Billing>, starts: u128) -> u128 {
     match billing {
         Some(billing) if billing.rounding == Rounding::Up => {
@@ -103,7 +104,7 @@ fn requests(rates: &[u128; 24]) -> u128 {
     mul_div_ceil(sum, HOUR_OF_MONTH, DAY * 1000)
 }
 
-/// What one replica answers on this machine: a rate over a denominator.
+/// The capacity of one replica on this machine: a rate over a denominator.
 struct Replica {
     rate: u128,
     per: u128,
@@ -144,7 +145,7 @@ struct MonthTotal {
     start: u128,
     busy: u128,
     idle: u128,
-    /// In millionths.
+    /// Number of starts, in millionths.
     starts: u128,
     scales_to_zero: bool,
 }

@@ -11,8 +11,8 @@ use cudock_facts::services::AzureOffering;
 
 const PROFILE: &str = "Consumption-GPU-NC8as-T4";
 
-/// A rate in thousandths per second for a number of hours from eight o'clock, and none in the others; an instance answers
-/// ten per second and is kept half full.
+/// A rate in thousandths per second for a number of hours from eight o'clock, and none in the
+/// others; an instance serves ten per second and is kept half full.
 fn serve(millis: u64, hours: usize) -> Workload {
     let mut load = DayLoad { hours: [Rate::ZERO; 24] };
     for hour in 8..8 + hours {
@@ -113,7 +113,7 @@ fn requests_are_counted_for_730_hours() {
     assert_eq!(usage.requests, 365 * HOUR * 1000);
 }
 
-/// What a month costs on a service at a dollar per instance hour; an instance is kept half full.
+/// The cost of a month on a service at a dollar per instance hour; an instance is kept half full.
 fn monthly(service: AzureOffering, size: &str, rate: Rate, replica_rate: Rate) -> u128 {
     let load = DayLoad { hours: [rate; 24] };
     let mut workload = workload(Work::Serve { load, replica_rate, target_percent: 50 });
@@ -121,7 +121,7 @@ fn monthly(service: AzureOffering, size: &str, rate: Rate, replica_rate: Rate) -
     parts_at_a_dollar(&workload, service, size).total().nanos()
 }
 
-/// From once a year to a million times a second, on each scale as often.
+/// A random rate from once a year to a million times a second, uniform on a logarithmic scale.
 fn any_rate(random: &mut Random) -> Rate {
     const YEAR: Duration = Duration::from_secs(365 * 86_400);
     let scales = (1e6 * YEAR.as_secs_f64()).log10();
@@ -136,7 +136,7 @@ fn more_requests_never_cost_less_and_twice_as_many_never_more_than_twice() {
     let mut random = Random::new(seed());
     for _ in 0..cases(300) {
         let rate = any_rate(&mut random);
-        // One instance answers all of it, or several hundred do.
+        // One instance serves all of it, or several hundred do.
         let few = if rate < per_second(1_000_000) { 10_000 } else { 1_000_000_000 };
         for replica_rate in [few, 4_000_000_000].map(per_second) {
             for (service, size) in

@@ -1,4 +1,4 @@
-//! What a service answered.
+//! Responses of services.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use serde_json::Value;
 /// The list of all sizes of all regions is some tens of MB.
 const MAX_BODY: u64 = 128 << 20;
 
-/// The answer to a request that succeeded.
+/// The response to a request that succeeded.
 #[derive(Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct AzureResponse {
     pub status: u16,
     /// JSON; a text if it is not JSON, such as the output of a task; null if there is none.
     pub body: Value,
@@ -20,12 +20,12 @@ pub struct Answer {
     pub date: Option<Timestamp>,
     /// How long the service wants to be left alone.
     pub retry_after: Option<Duration>,
-    /// By which Azure's support finds the request.
+    /// The id by which Azure's support finds the request.
     pub request_id: Option<String>,
 }
 
-impl Answer {
-    /// What is known beside the body.
+impl AzureResponse {
+    /// The response without its body.
     pub(super) fn without_body(&self) -> Self {
         let Self { status, date, retry_after, request_id, .. } = self;
         let (request_id, body) = (request_id.clone(), Value::Null);
@@ -33,10 +33,10 @@ impl Answer {
     }
 }
 
-/// Without the body, which may hold keys.
-impl fmt::Debug for Answer {
+/// Omits the body, which may hold keys.
+impl fmt::Debug for AzureResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer")
+        f.debug_struct("AzureResponse")
             .field("status", &self.status)
             .field("date", &self.date)
             .field("request_id", &self.request_id)
@@ -44,10 +44,10 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// An answer with what its headers say about an operation.
+/// A response with the parts of its headers that describe an operation.
 pub(super) struct Received {
-    pub(super) answer: Answer,
-    /// Its body is in `answer`.
+    pub(super) response: AzureResponse,
+    /// The body is in `response`.
     pub(super) operation: OperationResponse,
 }
 
@@ -67,12 +67,13 @@ impl Received {
             .find_map(|name| response.header(name))
             .map(|id| cudock_base::text::truncate(id, 80));
         let (status, date, retry_after) = (response.status(), response.date(), response.retry_after());
-        let answer = Answer { status, body, date, retry_after, request_id };
-        Ok(Self { answer, operation: OperationResponse::new(&response, None) })
+        let operation = OperationResponse::new(&response, None);
+        let response = AzureResponse { status, body, date, retry_after, request_id };
+        Ok(Self { response, operation })
     }
 
     pub(super) fn into_operation(self) -> OperationResponse {
-        let body = Some(self.answer.body).filter(|body| !body.is_null());
+        let body = Some(self.response.body).filter(|body| !body.is_null());
         OperationResponse { body, ..self.operation }
     }
 }

@@ -1,4 +1,4 @@
-//! What Azure answered.
+//! The results of queries to Azure.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ pub enum QueryResult {
 
 /// The results of all queries.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answers {
+pub struct QueryResults {
     by_topic: BTreeMap<Topic, QueryResult>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no usable response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Gap {
     /// The service does not exist there, or the resource does not exist.
@@ -38,7 +38,7 @@ pub(crate) enum Gap {
     Failed(String),
 }
 
-impl Answers {
+impl QueryResults {
     pub fn insert(&mut self, topic: Topic, result: QueryResult) {
         self.by_topic.insert(topic, result);
     }
@@ -51,7 +51,7 @@ impl Answers {
         self.by_topic.contains_key(topic)
     }
 
-    pub fn results(&self) -> impl Iterator<Item = (&Topic, &QueryResult)> {
+    pub fn all(&self) -> impl Iterator<Item = (&Topic, &QueryResult)> {
         self.by_topic.iter()
     }
 
@@ -69,14 +69,14 @@ impl Answers {
     pub(crate) fn list(&self, topic: &Topic) -> Result<&[Value], Gap> {
         let body = self.body(topic)?;
         let list = body.get("value").and_then(Value::as_array);
-        list.map(Vec::as_slice).ok_or_else(|| Gap::Failed("the answer is not a list".to_owned()))
+        list.map(Vec::as_slice).ok_or_else(|| Gap::Failed("the response is not a list".to_owned()))
     }
 
     pub(crate) fn is_signed_out(&self) -> bool {
         self.by_topic.keys().any(|topic| self.body(topic) == Err(Gap::NotSignedIn))
     }
 
-    /// The reason, if nothing was answered at all.
+    /// The reason, if there was no response at all.
     pub(crate) fn silence(&self) -> Option<&str> {
         let mut reasons = self.by_topic.values().map(|result| match result {
             QueryResult::Failed(reason) => Some(reason.as_str()),
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_without_an_answer_are_told_apart() {
+    fn statuses_without_a_body_have_distinct_gaps() {
         let error = |code: &str| json!({"error": {"code": code, "message": "m\u{1b}"}});
         for (status, body, expected) in [
             (404, json!(null), Gap::NotFound),
@@ -149,9 +149,9 @@ mod tests {
             (403, error("AuthorizationFailed"), Gap::Denied),
             (503, json!("<html>"), Gap::Failed("503".to_owned())),
         ] {
-            let mut answers = Answers::default();
-            answers.insert(Topic::Providers, QueryResult::Response { status, body: body.clone() });
-            assert_eq!(answers.body(&Topic::Providers), Err(expected), "{status} {body}");
+            let mut results = QueryResults::default();
+            results.insert(Topic::Providers, QueryResult::Response { status, body: body.clone() });
+            assert_eq!(results.body(&Topic::Providers), Err(expected), "{status} {body}");
         }
     }
 
