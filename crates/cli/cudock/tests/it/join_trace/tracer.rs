@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use super::spy::Spy;
 
-/// How long nothing may happen before a test gives up. It is not a promise of ours.
+/// Time without any event after which a test gives up. Not a promise of ours.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// When the spies look.
@@ -41,7 +41,7 @@ pub struct Join {
     pub executed: bool,
 }
 
-/// What was traced.
+/// The recorded trace.
 #[derive(Debug, Default)]
 pub struct Trace {
     /// The exit code of the command.
