@@ -1,4 +1,4 @@
-//! What `--help` promises.
+//! The promises of `--help`.
 
 use crate::support::{code, run, shown};
 

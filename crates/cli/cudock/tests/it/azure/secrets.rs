@@ -1,4 +1,4 @@
-//! No secret of a user is printed or stored: not that of the sign-in, nor tokens, nor what a deployment was given.
+//! No secret of a user is printed or stored: neither that of the sign-in, nor tokens, nor the secrets of a deployment.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
