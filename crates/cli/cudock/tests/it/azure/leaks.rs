@@ -114,7 +114,7 @@ impl Case {
         Some(world)
     }
 
-    /// Where it runs, unless something that exists decides that.
+    /// The flag of the region, unless an existing resource decides it.
     fn region(&self) -> &'static [&'static str] {
         let is_shared = self.flags.iter().any(|flag| flag.starts_with("shared/"));
         if is_shared { &[] } else { &["--region", "eastus"] }

@@ -1,4 +1,4 @@
-//! What happens when a container ends.
+//! Restart policies of containers.
 
 use super::machine::{machine, until};
 

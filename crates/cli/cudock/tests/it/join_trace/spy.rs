@@ -130,7 +130,7 @@ impl Spy {
         line.split_whitespace().map(seen).collect()
     }
 
-    /// What it saw of the host, one item per line.
+    /// The host secrets that it saw, one per line.
     pub fn leaks(&self) -> String {
         fs::read_to_string(self.dir.join("leaks")).unwrap()
     }

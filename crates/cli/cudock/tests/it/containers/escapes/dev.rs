@@ -18,7 +18,7 @@ fn devices(machine: &Machine, name: &str, to: &str) -> String {
     directory.to_str().unwrap().to_owned()
 }
 
-/// What must be hidden, and the command whose output would reveal it.
+/// A script that prints the content of files that must be hidden.
 const HIDDEN: &str =
     "for file in /proc/keys /proc/timer_list /proc/interrupts /proc/kcore /proc/latency_stats
 do test -e $file && head -c 64 $file; done";
