@@ -111,7 +111,7 @@ fn each_protocol_has_its_own_path_and_body() {
         let seen = seen.lock().unwrap();
         let requests: Vec<&Request> = seen.iter().filter(|request| request.path == path).collect();
         let bodies: std::collections::BTreeSet<&[u8]> =
-            request.iter().map(|request| request.body.as_slice()).collect();
+            requests.iter().map(|request| request.body.as_slice()).collect();
         assert_eq!(bodies.len(), 3, "{protocol}: different bodies");
         for one in requests {
             assert_eq!(one.header("content-type"), Some(content_type), "{protocol}");
