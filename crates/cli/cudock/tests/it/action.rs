@@ -52,7 +52,7 @@ fn the_action_writes_findings_and_annotations_and_passes_the_exit_code_on() {
         assert!(shown(&output).contains("::warning file=Dockerfile,line=1"), "{}", shown(&output));
     }
 
-    // Neither a missing file nor text that a shell would run is an answer.
+    // Neither a missing file nor text that a shell would run is a valid value.
     let (output, set) = run("missing.txt; touch executed", "T4", "");
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
     assert!(set.is_empty() && !dir.path().join("executed").exists());

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::{code, cudock, shown};
 
 #[test]
-fn a_dockerfile_is_built_pruned_and_compressed_as_asked() {
+fn a_dockerfile_is_built_pruned_and_compressed_as_requested() {
     let Some(podman) = cudock_testkit::require_program("podman") else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);

@@ -35,8 +35,8 @@ fn a_file_is_written_whole_in_the_form_its_name_asks_for() {
         return;
     }
     let tree = debian();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("new/nvidia.json");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("new/nvidia.json");
     let output = run(&["cdi", "--root", tree.path().to_str().unwrap(), "--output", file.to_str().unwrap()]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(output.stdout.is_empty(), "{}", shown(&output));
@@ -69,7 +69,7 @@ fn a_stale_file_is_found_and_a_fresh_one_is_not() {
     }
     let tree = debian();
     let root = tree.path().to_str().unwrap().to_owned();
-    let check = |words: &[&str]| run(&[&["cdi", "check", "--root", &root], words].concat());
+    let check = |arguments: &[&str]| run(&[&["cdi", "check", "--root", &root], arguments].concat());
     let none = check(&[]);
     assert_eq!(code(&none), 0);
     assert!(
@@ -122,8 +122,8 @@ fn the_hook_reads_the_containers_state_from_standard_input() {
     assert_eq!(code(&done), 0, "{}", shown(&done));
     assert!(bundle.at(&format!("/rootfs{DEBIAN}/libcuda.so")).is_symlink());
     let library = format!("64::libcuda.so.1::{DEBIAN}/libcuda.so.1");
-    let words = ["cdi-hook", "update-ldcache", "--library", &library, "--driver", "580.159.04"];
-    let done = run_with_input(&words, state.as_bytes());
+    let arguments = ["cdi-hook", "update-ldcache", "--library", &library, "--driver", "580.159.04"];
+    let done = run_with_input(&arguments, state.as_bytes());
     assert_eq!(code(&done), 0, "{}", shown(&done));
     assert!(bundle.at("/rootfs/etc/ld.so.cache").exists());
     let bad = run_with_input(&["cdi-hook", "update-application-profile"], b"no state");

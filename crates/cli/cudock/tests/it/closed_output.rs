@@ -1,8 +1,8 @@
-//! The exit code is that of the answer, also where nobody reads it: `cudock check … | head -1` with pipefail.
+//! The exit code is that of the report, also where nobody reads it: `cudock check … | head -1` with pipefail.
 
 use crate::support::{cudock, schema, shown};
 
-/// Verbs that answer from files and tables, with the code of their answer.
+/// Verbs that report from files and tables, with their exit code.
 const CALLS: [(&[&str], i32); 18] = [
     (&["check", "requirements.txt", "--gpu", "B200", "--driver", "580"], 1),
     (&["check", "requirements.txt", "--gpu", "B200", "--gpu", "T4", "--driver", "580"], 1),
@@ -26,14 +26,14 @@ const CALLS: [(&[&str], i32); 18] = [
 
 #[test]
 fn the_exit_code_survives_a_closed_stdout_in_every_verb() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("requirements.txt"), "torch==2.5.1\n").unwrap();
-    std::fs::write(folder.path().join("deploy.sh"), "az vm create --size Standard_NC6s_v3\n").unwrap();
-    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("requirements.txt"), "torch==2.5.1\n").unwrap();
+    std::fs::write(directory.path().join("deploy.sh"), "az vm create --size Standard_NC6s_v3\n").unwrap();
+    std::fs::create_dir(directory.path().join("empty")).unwrap();
     for (arguments, wanted) in CALLS {
         let command = || {
             let mut command = cudock(arguments);
-            command.current_dir(folder.path()).env("HOME", folder.path());
+            command.current_dir(directory.path()).env("HOME", directory.path());
             command
         };
         let read = schema::output(&mut command());

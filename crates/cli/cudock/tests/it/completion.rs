@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::support::{code, run};
 
-/// What bash offers after `line`.
+/// The completions that bash offers after `line`.
 fn offered(line: &str) -> Vec<String> {
     let program = env!("CARGO_BIN_EXE_cudock");
     let script = format!(

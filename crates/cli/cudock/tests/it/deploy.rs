@@ -110,7 +110,7 @@ fn a_named_target_is_a_service_and_what_exists_there() {
 }
 
 #[test]
-fn wrong_input_is_refused_before_anything_is_asked() {
+fn wrong_input_is_refused_before_any_request() {
     let directory = project();
     for (arguments, message) in [
         (
@@ -231,7 +231,7 @@ fn requests_that_are_only_shown_are_for_the_subscription_of_the_environment() {
 }
 
 #[test]
-fn the_region_of_what_exists_is_assumed_only_where_nobody_is_asked_and_that_is_told() {
+fn the_region_of_existing_resources_is_assumed_and_reported_only_without_a_request() {
     let directory = tempfile::tempdir().unwrap();
     let manifest = "[workload]\nkind = \"job\"\nduration = \"1h\"\nimage = \"team.azurecr.io/x:1\"\n";
     std::fs::write(directory.path().join("cudock.toml"), manifest).unwrap();
@@ -274,10 +274,10 @@ fn the_reason_why_nothing_fits_is_that_of_a_size_that_could_be_had() {
         (&["--on", "batch", "--region", "norwaywest"], "no known price in norwaywest"),
         (&["--on", "vm", "--size", "Standard_NC6"], "Standard_NC6: retired on 2023-09-06"),
     ];
-    for (flags, words) in cases {
+    for (flags, expected) in cases {
         let output = run(directory.path(), &[&["up", ".", "--dry-run"], flags].concat());
         assert_eq!(code(&output), 2, "{flags:?}: {}", shown(&output));
-        assert!(shown(&output).contains(words), "{flags:?}: {}", shown(&output));
+        assert!(shown(&output).contains(expected), "{flags:?}: {}", shown(&output));
     }
 }
 
@@ -297,7 +297,7 @@ fn a_sweep_is_neither_deployed_nor_exported_as_a_job() {
 }
 
 #[test]
-fn a_state_directory_that_cannot_be_made_is_told_once() {
+fn a_state_directory_that_cannot_be_created_is_reported_once() {
     let directory = project();
     std::fs::write(directory.path().join("state"), "a file").unwrap();
     let output = run(directory.path(), &["up", ".", "--on", "vm"]);
@@ -384,10 +384,10 @@ fn an_export_that_makes_no_sense_is_refused() {
             "--pull-identity",
         ),
     ];
-    for (arguments, words) in cases {
+    for (arguments, expected) in cases {
         let output = command(directory.path(), arguments).env("TOKEN", "word").output().unwrap();
         assert_eq!(code(&output), 2, "{arguments:?}: {}", shown(&output));
-        assert!(shown(&output).contains(words), "{arguments:?}: {}", shown(&output));
+        assert!(shown(&output).contains(expected), "{arguments:?}: {}", shown(&output));
         assert!(!directory.path().join("x").exists());
     }
 }

@@ -45,7 +45,7 @@ fn a_message() {
 }
 
 #[test]
-fn a_message_in_several_words() {
+fn a_message_in_several_arguments() {
     let whole = run(&["explain", "No CUDA GPUs are available"]);
     assert_eq!(run(&["explain", "No", "CUDA", "GPUs", "are", "available"]).stdout, whole.stdout);
 }
@@ -126,7 +126,7 @@ fn a_log_file() {
 }
 
 #[test]
-fn an_unknown_message_says_so_and_the_answer_is_no() {
+fn an_unknown_message_is_reported_with_exit_code_1() {
     insta::assert_snapshot!(shown(&run(&["explain", "segmentation fault in my own code"])));
 }
 

@@ -151,7 +151,7 @@ fn the_tables_are_listed_with_their_age() {
 }
 
 #[test]
-fn a_stale_table_is_said_once() {
+fn a_stale_table_is_reported_once() {
     let output = support::cudock(&["facts", "gpu", "T4"]).env("CUDOCK_TODAY", "2027-07-01").output().unwrap();
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(talk.matches("older than 180 days").count(), 1, "{talk}");

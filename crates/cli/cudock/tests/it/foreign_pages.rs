@@ -1,6 +1,6 @@
 //! Hostile web pages in a real browser, which attack the servers that cudock starts; also after DNS rebinding.
 //!
-//! What the pages try is in `page/attack.js`. Needs ONNX Runtime, and what the tests of the status page need.
+//! The attacks are in `page/attack.js`. Needs ONNX Runtime, and the requirements of the tests of the status page.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What `--help` promises.
+//! The promises of `--help`.
 
 use crate::support::{code, run, shown};
 
@@ -7,7 +7,7 @@ fn help_of_every_verb_has_examples() {
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
     let verbs =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // What a verb is for may go over several lines, which begin further in.
+    // The purpose of a verb may take several lines, which are indented further.
     let named = verbs.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let verbs: Vec<&str> = named.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(verbs.contains(&"plan") && verbs.contains(&"inspect-container"), "{verbs:?}");

@@ -109,7 +109,7 @@ fn what_cannot_be_decided_is_an_error_with_the_flag_that_decides_it() {
 }
 
 #[test]
-fn the_kind_is_asked_for_on_a_terminal() {
+fn the_kind_is_prompted_for_on_a_terminal() {
     let dir = example("torch-pip");
     std::fs::write(dir.path().join("model.onnx"), "").unwrap();
     let answered = |answer: &str| {

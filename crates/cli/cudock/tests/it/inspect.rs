@@ -6,26 +6,26 @@ fn fixture(name: &str) -> String {
     format!("{}/../../gpu/fatbin/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The report with the folder of the fixtures taken out.
-fn told(words: &[&str]) -> String {
-    shown(&run(words)).replace(&fixture(""), "")
+/// The text of the report, without the directory of the fixtures.
+fn report_text(arguments: &[&str]) -> String {
+    shown(&run(arguments)).replace(&fixture(""), "")
 }
 
 #[test]
 fn a_library() {
-    insta::assert_snapshot!(told(&["inspect", &fixture("library.so")]));
+    insta::assert_snapshot!(report_text(&["inspect", &fixture("library.so")]));
 }
 
 #[test]
 fn ptx_of_device_linked_parts_is_in_the_summary() {
-    insta::assert_snapshot!(told(&["inspect", &fixture("device-linked-ptx.so")]));
+    insta::assert_snapshot!(report_text(&["inspect", &fixture("device-linked-ptx.so")]));
     let report = json(&run(&["inspect", &fixture("device-linked-ptx.so"), "--format", "json"]));
     assert_eq!(report["files"][0]["gpu_code"]["device_link_ptx"], serde_json::json!(["compute_75"]));
 }
 
 #[test]
 fn kernels() {
-    insta::assert_snapshot!(told(&["inspect", "--kernels", &fixture("sm_90a.cubin")]));
+    insta::assert_snapshot!(report_text(&["inspect", "--kernels", &fixture("sm_90a.cubin")]));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_file_of_another_kind() {
 }
 
 #[test]
-fn a_file_that_is_cut_off_is_told_with_its_place() {
+fn a_truncated_file_is_reported_with_its_position() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cut.fatbin");
     let bytes = std::fs::read(fixture("default.fatbin")).unwrap();
@@ -134,14 +134,20 @@ fn slim_takes_sizes_of_azure_and_targets_too() {
 }
 
 #[test]
-fn a_dry_run_writes_nothing_and_tells_all() {
+fn a_dry_run_writes_nothing_and_reports_everything() {
     let before = std::fs::read(fixture("default.fatbin")).unwrap();
-    insta::assert_snapshot!(told(&["slim", &fixture("default.fatbin"), "--dry-run", "--for", "T4,H100"]));
+    insta::assert_snapshot!(report_text(&[
+        "slim",
+        &fixture("default.fatbin"),
+        "--dry-run",
+        "--for",
+        "T4,H100"
+    ]));
     assert!(std::fs::read(fixture("default.fatbin")).unwrap() == before);
 }
 
 #[test]
-fn slim_replaces_its_input_only_when_asked() {
+fn slim_replaces_its_input_only_with_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("code.fatbin");
     std::fs::copy(fixture("default.fatbin"), &path).unwrap();
@@ -155,7 +161,7 @@ fn slim_replaces_its_input_only_when_asked() {
 
 #[test]
 fn a_target_that_does_not_exist() {
-    insta::assert_snapshot!(told(&["slim", &fixture("default.fatbin"), "--dry-run", "--for", "T5"]));
+    insta::assert_snapshot!(report_text(&["slim", &fixture("default.fatbin"), "--dry-run", "--for", "T5"]));
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn rules_are_listed() {
 }
 
 #[test]
-fn registries_are_asked_with_online_only() {
+fn registries_get_requests_with_online_only() {
     let server = Server::start(|request| match request.path.rsplit('/').next() {
         Some("1.0") => Reply::new(200, ""),
         Some("2.0") => Reply::new(404, ""),
@@ -210,5 +210,5 @@ fn registries_are_asked_with_online_only() {
     let (lines, notes) = lint(&["--online"]);
     assert_eq!(lines, [2, 5]);
     assert!(notes.contains("note: manifest 3.0 of a on") && notes.contains("access denied"), "{notes}");
-    assert_eq!(server.requests().len(), 3, "each image is asked for once");
+    assert_eq!(server.requests().len(), 3, "each image is requested once");
 }

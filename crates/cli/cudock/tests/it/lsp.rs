@@ -1,4 +1,4 @@
-//! `cudock lsp` with a real client. What is promised stands in `lsp/test_lsp.py`; this starts it.
+//! `cudock lsp` with a real client. The promises are in `lsp/test_lsp.py`; this starts it.
 
 use std::io::Write;
 use std::path::Path;

@@ -42,22 +42,22 @@ const HYPERDRIVE: &str = include_str!("../../../../judge/migrate/tests/inputs/mn
 const OLD_GROUP: &str = include_str!("../../../../judge/migrate/tests/inputs/group.yaml");
 const BATCH_14: &str = include_str!("../../../../judge/migrate/tests/inputs/batch_quickstart.py");
 
-/// Runs it in a folder with these files.
+/// Runs it in a directory with these files.
 fn migrate(files: &[(&str, &[u8])], arguments: &[&str]) -> Output {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, content) in files {
-        std::fs::write(folder.path().join(name), content).unwrap();
+        std::fs::write(directory.path().join(name), content).unwrap();
     }
-    in_folder(folder.path(), arguments)
+    in_directory(directory.path(), arguments)
 }
 
-fn in_folder(folder: &Path, arguments: &[&str]) -> Output {
-    let words: Vec<&str> = std::iter::once("migrate").chain(arguments.iter().copied()).collect();
-    schema::output(cudock(&words).current_dir(folder))
+fn in_directory(directory: &Path, arguments: &[&str]) -> Output {
+    let command_line: Vec<&str> = std::iter::once("migrate").chain(arguments.iter().copied()).collect();
+    schema::output(cudock(&command_line).current_dir(directory))
 }
 
 #[test]
-fn a_script_is_told_what_has_ended_and_what_replaces_it() {
+fn a_script_is_checked_for_what_has_ended_and_what_replaces_it() {
     insta::assert_snapshot!(shown(&migrate(&[("night.sh", SCRIPT.as_bytes())], &["night.sh"])));
 }
 
@@ -67,7 +67,7 @@ fn a_container_group_with_a_gpu_is_sent_to_container_apps() {
 }
 
 #[test]
-fn a_program_of_the_first_sdk_is_told_its_end() {
+fn a_program_of_the_first_sdk_is_reported_as_retired() {
     let output = migrate(&[("train.py", PROGRAM.as_bytes())], &["train.py", "--region", "West Europe"]);
     insta::assert_snapshot!(shown(&output));
 }
@@ -116,7 +116,7 @@ fn json_has_places_prices_and_what_must_change() {
 }
 
 #[test]
-fn sarif_points_at_the_words() {
+fn sarif_points_at_the_text() {
     let text = "größe: x\r\npool:\r\n  vmSize: Standard_NC6\r\n  # µ\r\n";
     let output = migrate(&[("a b.yaml", text.as_bytes())], &["a b.yaml", "--format", "sarif"]);
     assert_eq!(code(&output), 1);
@@ -176,18 +176,18 @@ fn what_will_end_is_a_warning_until_it_has() {
 
 #[test]
 fn files_that_cannot_be_read_are_bad_input() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("program"), b"\x7fELF\x02\x01\x01\0\0\0").unwrap();
-    std::fs::File::create(folder.path().join("huge.sh")).unwrap().set_len((16 << 20) + 1).unwrap();
-    for (file, words) in [
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("program"), b"\x7fELF\x02\x01\x01\0\0\0").unwrap();
+    std::fs::File::create(directory.path().join("huge.sh")).unwrap().set_len((16 << 20) + 1).unwrap();
+    for (file, expected) in [
         ("program", "not a text file"),
         ("huge.sh", "exceeds the limit of 16 MiB"),
         (".", "is a directory"),
         ("missing.sh", "cannot read missing.sh"),
     ] {
-        let output = in_folder(folder.path(), &[file]);
+        let output = in_directory(directory.path(), &[file]);
         assert_eq!(code(&output), 2, "{file}: {}", shown(&output));
-        assert!(String::from_utf8_lossy(&output.stderr).contains(words), "{file}: {}", shown(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{file}: {}", shown(&output));
         assert!(output.stdout.is_empty());
     }
 }
@@ -203,60 +203,60 @@ fn a_region_that_does_not_exist_is_bad_input() {
     );
 }
 
-/// Translates a file in a folder into `new`.
-fn translate(folder: &Path, name: &str, content: &str, further: &[&str]) -> Output {
-    std::fs::write(folder.join(name), content).unwrap();
+/// Translates a file in a directory into `new`.
+fn translate(directory: &Path, name: &str, content: &str, further: &[&str]) -> Output {
+    std::fs::write(directory.join(name), content).unwrap();
     let arguments: Vec<&str> = [name, "-o", "new"].iter().chain(further).copied().collect();
-    in_folder(folder, &arguments)
+    in_directory(directory, &arguments)
 }
 
 #[test]
 fn a_hyperdrive_program_becomes_a_sweep_that_runs_on_the_service() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = translate(folder.path(), "mnist_sweep.py", HYPERDRIVE, &[]);
+    let directory = tempfile::tempdir().unwrap();
+    let output = translate(directory.path(), "mnist_sweep.py", HYPERDRIVE, &[]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
-    for words in ["new/cudock.toml\n", "new/sweep.yml\n", "mnist_sweep.py:29", "CD0830"] {
-        assert!(shown(&output).contains(words), "{words}: {}", shown(&output));
+    for expected in ["new/cudock.toml\n", "new/sweep.yml\n", "mnist_sweep.py:29", "CD0830"] {
+        assert!(shown(&output).contains(expected), "{expected}: {}", shown(&output));
     }
-    let job = std::fs::read_to_string(folder.path().join("new/sweep.yml")).unwrap();
+    let job = std::fs::read_to_string(directory.path().join("new/sweep.yml")).unwrap();
     assert!(job.contains("\ntype: sweep\n") && job.contains("max_total_trials: 27"), "{job}");
 
-    // The next command reads what was written, and makes the same job of it.
+    // The next command reads the written files, and makes the same job of them.
     let sweep =
         ["sweep", "new", "--on", "ml", "--dry-run", "--workspace", "shared/lab", "--region", "westeurope"];
-    let output = cudock(&sweep).current_dir(folder.path()).output().unwrap();
+    let output = cudock(&sweep).current_dir(directory.path()).output().unwrap();
     assert_eq!(code(&output), 0, "{}", shown(&output));
-    for words in ["\"jobType\": \"Sweep\"", "\"maxTotalTrials\": 27", "\"slackFactor\": 0.2", "\"PT4H\""] {
-        assert!(shown(&output).contains(words), "{words}: {}", shown(&output));
+    for expected in ["\"jobType\": \"Sweep\"", "\"maxTotalTrials\": 27", "\"slackFactor\": 0.2", "\"PT4H\""] {
+        assert!(shown(&output).contains(expected), "{expected}: {}", shown(&output));
     }
 }
 
 #[test]
 fn translated_files_replace_nothing_without_force() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("new")).unwrap();
-    let kept = folder.path().join("new/sweep.yml");
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("new")).unwrap();
+    let kept = directory.path().join("new/sweep.yml");
     std::fs::write(&kept, "mine").unwrap();
-    let output = translate(folder.path(), "mnist_sweep.py", HYPERDRIVE, &[]);
+    let output = translate(directory.path(), "mnist_sweep.py", HYPERDRIVE, &[]);
     assert_ne!(code(&output), 0, "{}", shown(&output));
     assert!(shown(&output).contains("--force"), "{}", shown(&output));
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "mine");
-    assert!(!folder.path().join("new/cudock.toml").exists(), "all or nothing");
-    let output = translate(folder.path(), "mnist_sweep.py", HYPERDRIVE, &["--force"]);
+    assert!(!directory.path().join("new/cudock.toml").exists(), "all or nothing");
+    let output = translate(directory.path(), "mnist_sweep.py", HYPERDRIVE, &["--force"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(std::fs::read_to_string(&kept).unwrap().contains("type: sweep"));
 }
 
 #[test]
 fn a_container_group_becomes_an_app_without_its_secrets() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = translate(folder.path(), "group.yaml", OLD_GROUP, &["--format", "json"]);
+    let directory = tempfile::tempdir().unwrap();
+    let output = translate(directory.path(), "group.yaml", OLD_GROUP, &["--format", "json"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let report = json(&output);
     assert_eq!(report["directory"], "new");
     let file = &report["translations"][0]["files"][0];
     assert_eq!(file["name"], "containerapp.yaml");
-    let text = std::fs::read_to_string(folder.path().join("new/containerapp.yaml")).unwrap();
+    let text = std::fs::read_to_string(directory.path().join("new/containerapp.yaml")).unwrap();
     assert_eq!(file["text"], *text);
     assert!(text.contains("workloadProfileName: Consumption-GPU-NC8as-T4"), "{text}");
     for secret in ["hunter2", "swordfish", "c2VjcmV0"] {
@@ -266,24 +266,24 @@ fn a_container_group_becomes_an_app_without_its_secrets() {
 
 #[test]
 fn a_batch_program_is_rewritten_and_the_old_one_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = translate(folder.path(), "batch_quickstart.py", BATCH_14, &[]);
+    let directory = tempfile::tempdir().unwrap();
+    let output = translate(directory.path(), "batch_quickstart.py", BATCH_14, &[]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(shown(&output).contains("`task_list_options` is gone"), "{}", shown(&output));
-    let new = std::fs::read_to_string(folder.path().join("new/batch_quickstart.py")).unwrap();
+    let new = std::fs::read_to_string(directory.path().join("new/batch_quickstart.py")).unwrap();
     assert!(new.contains("from azure.batch import BatchClient\n"), "{new}");
     assert!(
         new.contains("batch_client.create_job(") && !new.contains("batch_service_client.pool.add"),
         "{new}"
     );
-    assert_eq!(std::fs::read_to_string(folder.path().join("batch_quickstart.py")).unwrap(), BATCH_14);
+    assert_eq!(std::fs::read_to_string(directory.path().join("batch_quickstart.py")).unwrap(), BATCH_14);
 }
 
 #[test]
 fn a_file_without_anything_to_translate_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = translate(folder.path(), "night.sh", SCRIPT, &[]);
+    let directory = tempfile::tempdir().unwrap();
+    let output = translate(directory.path(), "night.sh", SCRIPT, &[]);
     assert_eq!(code(&output), 1, "{}", shown(&output));
     assert!(shown(&output).contains("night.sh: nothing to translate"), "{}", shown(&output));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no directory is created");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "no directory is created");
 }

@@ -31,14 +31,14 @@ pci_ids = []
 source = ["A"]
 "#;
 
-fn facts(directory: &tempfile::TempDir, words: &[&str]) -> std::process::Output {
+fn facts(directory: &tempfile::TempDir, arguments: &[&str]) -> std::process::Output {
     let path = directory.path().to_str().unwrap();
-    run(&[&["--facts", path, "facts"], words].concat())
+    run(&[&["--facts", path, "facts"], arguments].concat())
 }
 
-/// The report with the temporary directory's name taken out.
-fn told(directory: &tempfile::TempDir, words: &[&str]) -> String {
-    shown(&facts(directory, words)).replace(directory.path().to_str().unwrap(), "DIR")
+/// The text of the report, without the name of the temporary directory.
+fn report_text(directory: &tempfile::TempDir, arguments: &[&str]) -> String {
+    shown(&facts(directory, arguments)).replace(directory.path().to_str().unwrap(), "DIR")
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn the_variable_does_what_the_option_does() {
 #[test]
 fn a_table_that_replaces_leaves_the_old_rows_out() {
     let text = NEW_GPU.replace("as_of =", "replace = true\nas_of =");
-    // Sizes and profiles name GPUs that are now gone: that is the overlay's fault, and it is told so.
+    // Sizes and profiles name GPUs that are now gone: the error blames the overlay.
     let directory = overlay(&[("gpus.toml", &text)]);
     let output = facts(&directory, &["gpu", "R100"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
@@ -82,25 +82,25 @@ fn newer_prices_take_the_place_of_all_older_ones() {
 #[test]
 fn a_value_that_does_not_fit_is_shown_in_its_place() {
     let directory = overlay(&[("gpus.toml", &NEW_GPU.replace("\"10.7\"", "\"10.x\""))]);
-    insta::assert_snapshot!(told(&directory, &["gpu"]));
+    insta::assert_snapshot!(report_text(&directory, &["gpu"]));
 }
 
 #[test]
 fn an_unknown_field_is_shown_in_its_place() {
     let directory = overlay(&[("gpus.toml", &NEW_GPU.replace("class =", "clas = 1\nclass ="))]);
-    insta::assert_snapshot!(told(&directory, &["gpu"]));
+    insta::assert_snapshot!(report_text(&directory, &["gpu"]));
 }
 
 #[test]
 fn toml_that_breaks_off_is_shown_in_its_place() {
     let directory = overlay(&[("drivers.toml", "[table]\nas_of = \"2027-01-01\"\n[[branch]]\nbranch = [\n")]);
-    insta::assert_snapshot!(told(&directory, &["gpu"]));
+    insta::assert_snapshot!(report_text(&directory, &["gpu"]));
 }
 
 #[test]
 fn a_row_without_a_source_is_shown_in_its_place() {
     let directory = overlay(&[("gpus.toml", &NEW_GPU.replace("[\"A\"]", "[]"))]);
-    insta::assert_snapshot!(told(&directory, &["gpu"]));
+    insta::assert_snapshot!(report_text(&directory, &["gpu"]));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_size_with_a_gpu_that_does_not_exist_is_shown_in_its_place() {
     let text = "[table]\nas_of = \"2027-01-01\"\n[[size]]\nname = \"Standard_X\"\ngpu = \"T44\"\ncpu_arch = \"x86_64\"\n\
                 lifecycle = \"available\"\ndocumented = false\nsource = [\"https://example.org\"]\n";
     let directory = overlay(&[("azure_sizes.toml", text)]);
-    insta::assert_snapshot!(told(&directory, &["gpu"]));
+    insta::assert_snapshot!(report_text(&directory, &["gpu"]));
 }
 
 #[test]
@@ -117,13 +117,13 @@ fn a_broken_price_is_shown_in_its_place() {
                   size,region,price,spot,price_source,price_date,spot_source,spot_date\n\
                   Standard_NC4as_T4_v3,westeurope,NaN,,refresh,2027-01-01,,\n";
     let directory = overlay(&[("azure_prices.csv", prices)]);
-    insta::assert_snapshot!(told(&directory, &["gpu"]));
+    insta::assert_snapshot!(report_text(&directory, &["gpu"]));
 }
 
 #[test]
 fn a_file_that_is_no_table_is_named() {
     let directory = overlay(&[("gpu.toml", NEW_GPU)]);
-    insta::assert_snapshot!(told(&directory, &["gpu"]));
+    insta::assert_snapshot!(report_text(&directory, &["gpu"]));
 }
 
 #[test]

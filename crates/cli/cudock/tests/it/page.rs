@@ -1,4 +1,4 @@
-//! The status page of the example's server, looked at in headless Chromium. What is promised stands in
+//! The status page of the example's server, looked at in headless Chromium. The promises are in
 //! `page/look.py`; this starts the server and the browser.
 //!
 //! Needs `CUDOCK_ONNXRUNTIME` (path of libonnxruntime), `CUDOCK_BROWSER_PYTHON` (a Python with playwright) and Chromium
@@ -48,16 +48,16 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Asked first, so that its engine's process ends with it; killed if there is nobody to ask through.
-        let asked = Command::new("kill").arg(self.process.id().to_string()).status();
-        if !asked.is_ok_and(|status| status.success()) {
+        // SIGTERM first, so that its engine's process ends with it; SIGKILL if `kill` cannot run.
+        let signaled = Command::new("kill").arg(self.process.id().to_string()).status();
+        if !signaled.is_ok_and(|status| status.success()) {
             self.process.kill().ok();
         }
         self.process.wait().ok();
     }
 }
 
-/// Sends on each line until the end, so that the server is never held up by a full pipe.
+/// Forwards each line until the end, so that a full pipe never blocks the server.
 fn read_lines(from: impl Read + Send + 'static, to: Sender<String>) {
     thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
@@ -67,7 +67,7 @@ fn read_lines(from: impl Read + Send + 'static, to: Sender<String>) {
     });
 }
 
-/// The address that the server says it is at.
+/// The address that the server prints.
 fn first_address(lines: &Receiver<String>) -> String {
     loop {
         let line = lines.recv_timeout(START_PATIENCE).expect("the server names its address");
@@ -92,10 +92,10 @@ fn the_status_page_shows_what_happens_and_reads_drawn_digits() {
         .arg(&screenshots)
         .output()
         .unwrap();
-    let (said, wrong) = (String::from_utf8_lossy(&looked.stdout), String::from_utf8_lossy(&looked.stderr));
+    let (stdout, stderr) = (String::from_utf8_lossy(&looked.stdout), String::from_utf8_lossy(&looked.stderr));
     assert!(
         looked.status.success(),
-        "the page at {} breaks its last promise of\n{said}\n{wrong}",
+        "the page at {} breaks its last promise of\n{stdout}\n{stderr}",
         server.url
     );
     for name in ["page-light.png", "page-dark.png", "page-small.png"] {

@@ -1,4 +1,4 @@
-//! `cudock prices` as a user types it, against a server that speaks as the price service does.
+//! `cudock prices` as a user types it, against a stand-in for the price service.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -19,7 +19,7 @@ struct Service {
 }
 
 impl Service {
-    /// The reply depends on the region, and on whether its machines are asked for.
+    /// The reply depends on the region, and on whether its machines are requested.
     fn start(answer: impl Fn(&str, bool) -> Reply + Send + Sync + 'static) -> Self {
         let server = Server::start(move |request| {
             let (region, machines) = question(request);
@@ -32,7 +32,7 @@ impl Service {
         format!("http://{}/api/retail/prices", self.server.host())
     }
 
-    /// The regions it was asked for machines of, in order.
+    /// The regions whose machines were requested, in order.
     fn requests(&self) -> Vec<String> {
         let questions = self.server.requests().iter().map(question).collect::<Vec<_>>();
         questions.into_iter().filter_map(|(region, machines)| machines.then_some(region)).collect()
@@ -109,7 +109,7 @@ fn after_a_refresh_every_verb_has_the_new_price_with_its_date() {
     let sheet = shown(&run(config.path(), &["facts", "size", T4, "--region", "westeurope"]));
     assert!(sheet.contains("westeurope $0.7777, Spot $0.1111 (2026-11-15)"), "{sheet}");
     let other = fact(config.path(), "eastus");
-    assert!(other.1.as_str() < "2026-11-15", "a region that was not asked for keeps its price: {other:?}");
+    assert!(other.1.as_str() < "2026-11-15", "a region that was not requested keeps its price: {other:?}");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_run_that_is_killed_between_regions_is_resumed() {
     let output = run(config.path(), &args);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let requests = service.requests();
-    assert_eq!(requests, ["eastus", "northeurope", "northeurope", "westeurope"], "eastus is asked for once");
+    assert_eq!(requests, ["eastus", "northeurope", "northeurope", "westeurope"], "eastus is requested once");
     for region in ["eastus", "northeurope", "westeurope"] {
         assert_eq!(fact(config.path(), region), (0.7777, "2026-11-15".to_owned()));
     }

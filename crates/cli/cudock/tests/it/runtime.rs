@@ -1,4 +1,4 @@
-//! `cudock runtime` as a user types it, against an index and folders of the test's own.
+//! `cudock runtime` as a user types it, against an index and directories of the test's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,15 @@ fn wheel() -> Vec<u8> {
 
 /// A home of its own, an empty cache, and a table that pins a small wheel.
 struct User {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl User {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let cpu = std::env::consts::ARCH;
         let size = wheel().len();
-        fs::create_dir(folder.path().join("facts")).unwrap();
+        fs::create_dir(directory.path().join("facts")).unwrap();
         let table = format!(
             "[table]\nas_of = \"2026-11-15\"\nreplace = true\n\n[[wheel]]\npackage = \"onnxruntime\"\nversion = \"1.31.1\"\n\
              cpu = \"{cpu}\"\nfile = \"{FILE}\"\nsize = {size}\nsha256 = \"{SHA256}\"\nreleased = \"2026-10-26\"\n\
@@ -34,32 +34,32 @@ impl User {
              members = [{{ path = \"onnxruntime/capi/libonnxruntime.so.1.31.1\", size = 9 }}, {{ path = \"onnxruntime/LICENSE\", size = 4 }}]\n\
              source = [\"https://pypi.org/simple/onnxruntime/\"]\n"
         );
-        fs::write(folder.path().join("facts/runtimes.toml"), table).unwrap();
-        Self { folder }
+        fs::write(directory.path().join("facts/runtimes.toml"), table).unwrap();
+        Self { directory }
     }
 
     fn path(&self, below: &str) -> PathBuf {
-        self.folder.path().join(below)
+        self.directory.path().join(below)
     }
 
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = cudock(words);
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = cudock(arguments);
         command
             .env_clear()
             .env("NO_COLOR", "1")
             .env("CUDOCK_TODAY", "2026-11-15")
             .env("CUDOCK_FACTS", self.path("facts"))
             .env("CUDOCK_CACHE", self.path("cache"))
-            .env("HOME", self.folder.path())
+            .env("HOME", self.directory.path())
             .env("PIP_CONFIG_FILE", "/dev/null")
-            .current_dir(self.folder.path());
+            .current_dir(self.directory.path());
         command
     }
 
-    /// What a terminal shows, without the names of this run.
-    fn told(&self, output: &Output) -> String {
-        let folder = self.folder.path().display().to_string();
-        shown(output).replace(&folder, "[folder]").replace(std::env::consts::ARCH, "[cpu]")
+    /// The text of the terminal, without the names of this run.
+    fn terminal_text(&self, output: &Output) -> String {
+        let directory = self.directory.path().display().to_string();
+        shown(output).replace(&directory, "[folder]").replace(std::env::consts::ARCH, "[cpu]")
     }
 
     fn library(&self) -> PathBuf {
@@ -68,7 +68,7 @@ impl User {
     }
 }
 
-/// An index with the wheel, until the test process ends; gives its address.
+/// The address of an index with the wheel, which runs until the test process ends.
 fn index() -> String {
     let address = Server::run_forever(|request| match request.path.as_str() {
         "/simple/onnxruntime/" => {
@@ -81,21 +81,21 @@ fn index() -> String {
 }
 
 #[test]
-fn an_install_from_an_index_is_told_and_done_once() {
+fn an_install_from_an_index_is_reported_and_done_once() {
     let user = User::new();
     let install = || {
         user.command(&["runtime", "install", "onnxruntime"]).env("PIP_INDEX_URL", index()).output().unwrap()
     };
-    insta::assert_snapshot!("an_install", user.told(&install()));
+    insta::assert_snapshot!("an_install", user.terminal_text(&install()));
     assert_eq!(fs::read(user.library()).unwrap(), b"a library");
-    insta::assert_snapshot!("an_install_that_was_done_before", user.told(&install()));
+    insta::assert_snapshot!("an_install_that_was_done_before", user.terminal_text(&install()));
 }
 
 #[test]
 fn json_has_the_shape_that_others_rely_on() {
     let user = User::new();
-    let words = ["runtime", "install", "onnxruntime", "--format", "json"];
-    let report = json(&schema::output(user.command(&words).env("PIP_INDEX_URL", index())));
+    let arguments = ["runtime", "install", "onnxruntime", "--format", "json"];
+    let report = json(&schema::output(user.command(&arguments).env("PIP_INDEX_URL", index())));
     assert_eq!(report["schema"], 1);
     assert_eq!(report["fetched"], true);
     assert_eq!(report["runtime"]["package"], "onnxruntime");
@@ -113,16 +113,16 @@ fn json_has_the_shape_that_others_rely_on() {
 }
 
 #[test]
-fn a_folder_of_wheels_serves_offline() {
+fn a_directory_of_wheels_serves_offline() {
     let user = User::new();
-    let words = ["runtime", "install", "onnxruntime", "--offline"];
-    let none = user.command(&words).output().unwrap();
+    let arguments = ["runtime", "install", "onnxruntime", "--offline"];
+    let none = user.command(&arguments).output().unwrap();
     assert_eq!(code(&none), 3);
-    insta::assert_snapshot!("offline_without_a_wheel", user.told(&none));
+    insta::assert_snapshot!("offline_without_a_wheel", user.terminal_text(&none));
     fs::create_dir(user.path("wheels")).unwrap();
     fs::write(user.path("wheels").join(FILE), wheel()).unwrap();
-    let output = user.command(&words).env("PIP_FIND_LINKS", user.path("wheels")).output().unwrap();
-    assert_eq!(code(&output), 0, "{}", user.told(&output));
+    let output = user.command(&arguments).env("PIP_FIND_LINKS", user.path("wheels")).output().unwrap();
+    assert_eq!(code(&output), 0, "{}", user.terminal_text(&output));
     assert!(user.library().is_file());
 }
 
@@ -133,9 +133,9 @@ fn an_index_that_fails_is_the_outside_s_fault_and_hides_its_password() {
     let output =
         user.command(&["runtime", "install", "onnxruntime"]).env("PIP_INDEX_URL", &index).output().unwrap();
     assert_eq!(code(&output), 3);
-    let told = user.told(&output);
-    assert!(told.contains("not found (404)") && told.contains("hint: "), "{told}");
-    assert!(!told.contains("swordfish"), "{told}");
+    let text = user.terminal_text(&output);
+    assert!(text.contains("not found (404)") && text.contains("hint: "), "{text}");
+    assert!(!text.contains("swordfish"), "{text}");
 }
 
 #[test]
@@ -148,24 +148,28 @@ fn settings_that_cannot_be_are_the_user_s() {
     ] {
         let output = user.command(&["runtime", "list"]).env(variable, value).output().unwrap();
         assert_eq!(code(&output), 2, "{variable}");
-        assert!(user.told(&output).contains(&format!("error: {variable}")), "{}", user.told(&output));
+        assert!(
+            user.terminal_text(&output).contains(&format!("error: {variable}")),
+            "{}",
+            user.terminal_text(&output)
+        );
     }
     assert_eq!(code(&user.command(&["runtime", "install", "tensorflow"]).output().unwrap()), 2);
 }
 
 #[test]
-fn a_named_library_comes_first_and_its_providers_tell_its_build() {
+fn a_named_library_comes_first_and_its_providers_show_its_build() {
     let user = User::new();
-    let folder = user.path("ort");
-    fs::create_dir(&folder).unwrap();
+    let directory = user.path("ort");
+    fs::create_dir(&directory).unwrap();
     for name in ["libonnxruntime.so.1.31.1", "libonnxruntime_providers_cuda.so"] {
-        fs::write(folder.join(name), "x").unwrap();
+        fs::write(directory.join(name), "x").unwrap();
     }
     let listed = |named: &Path| {
         let mut command = user.command(&["runtime", "list", "--format", "json"]);
         json(&schema::output(command.env("CUDOCK_ONNXRUNTIME", named)))
     };
-    let first = &listed(&folder)["found"][0];
+    let first = &listed(&directory)["found"][0];
     assert_eq!(first["package"], "onnxruntime-gpu");
     assert_eq!(first["found_by"]["name"], "CUDOCK_ONNXRUNTIME");
     assert_eq!(first["providers"][0], "cuda");

@@ -9,7 +9,7 @@ fn the_list_names_every_schema() {
 }
 
 #[test]
-fn every_schema_is_valid_and_says_what_it_describes() {
+fn every_schema_is_valid_and_names_what_it_describes() {
     for name in names() {
         let schema = schema(&name);
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");

@@ -73,7 +73,7 @@ fn colors_are_no_part_of_a_metric_and_a_failed_trial_shows_why() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_runs() {
+fn faults_are_reported_before_anything_runs() {
     let directory = project(GRID);
     let absent = run(&["sweep", "show", text(directory.path())]);
     assert_eq!(code(&absent), 2);
@@ -116,8 +116,8 @@ const SIZES: &str = "lr = { choice = [1, 2] }\nnode = { sizes = [\"NC4as_T4_v3\"
 /// A sweep on a service, as all of its requests.
 fn dry_run(sweep: &str, arguments: &[&str]) -> std::process::Output {
     let project = project(sweep);
-    let words = ["sweep", text(project.path()), "--dry-run"];
-    let output = run(&words.iter().chain(arguments).copied().collect::<Vec<_>>());
+    let base = ["sweep", text(project.path()), "--dry-run"];
+    let output = run(&base.iter().chain(arguments).copied().collect::<Vec<_>>());
     assert!(!project.path().join(".cudock").exists(), "{}", shown(&output));
     output
 }
@@ -127,13 +127,13 @@ fn a_dry_run_on_batch_prints_a_job_that_waits_for_trials() {
     let output = dry_run(CLOUD, &["--on", "batch", "--size", "NC4as_T4_v3"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let text = shown(&output);
-    for words in [
+    for expected in [
         "# p on Batch in westeurope",
         "POST /jobs?",
         "\"vmSize\": \"Standard_NC4as_T4_v3\"",
         "billed from here on",
     ] {
-        assert!(text.contains(words), "{words}: {text}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
     assert!(text.contains("\"targetDedicatedNodes\": 2"), "{text}");
     assert!(!text.contains("addtaskcollection") && !text.contains("onAllTasksComplete"), "{text}");
@@ -145,8 +145,8 @@ fn a_dry_run_has_a_deployment_for_each_size_that_trials_choose() {
     let output = dry_run(&sweep, &["--on", "batch"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let text = shown(&output);
-    for words in ["# p-nc4as-t4-v3 on Batch", "# p-nc24ads-a100-v4 on Batch", "Standard_NC24ads_A100_v4"] {
-        assert!(text.contains(words), "{words}: {text}");
+    for expected in ["# p-nc4as-t4-v3 on Batch", "# p-nc24ads-a100-v4 on Batch", "Standard_NC24ads_A100_v4"] {
+        assert!(text.contains(expected), "{expected}: {text}");
     }
     assert_eq!(text.matches("\"targetDedicatedNodes\": 1").count(), 2, "{text}");
 }
@@ -157,9 +157,10 @@ fn a_dry_run_on_ml_prints_the_sweep_job_of_the_service() {
     let output = dry_run(&sweep, &["--on", "ml", "--workspace", "shared/lab"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let text = shown(&output);
-    for words in ["\"jobType\": \"Sweep\"", "\"maxTotalTrials\": 6", "${{search_space.lr}}", "\"loguniform\""]
+    for expected in
+        ["\"jobType\": \"Sweep\"", "\"maxTotalTrials\": 6", "${{search_space.lr}}", "\"loguniform\""]
     {
-        assert!(text.contains(words), "{words}: {text}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
 }
 
@@ -168,12 +169,12 @@ fn a_dry_run_on_ml_names_the_reason_for_single_jobs_and_how_each_is_deleted() {
     let output = dry_run(CLOUD, &["--on", "ml", "--workspace", "shared/lab"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let text = shown(&output);
-    for words in [
+    for expected in [
         "each trial is a job of its own: the service reads metrics from MLflow only",
         "\"computeType\": \"AmlCompute\"",
         "\"maxNodeCount\": 2",
     ] {
-        assert!(text.contains(words), "{words}: {text}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
     assert!(!text.contains("\"jobType\""), "no job is submitted yet: {text}");
     // Six trials and a retry of each.
@@ -182,7 +183,7 @@ fn a_dry_run_on_ml_names_the_reason_for_single_jobs_and_how_each_is_deleted() {
 }
 
 #[test]
-fn what_cannot_run_on_a_service_is_refused_before_anything_is_asked() {
+fn what_cannot_run_on_a_service_is_refused_before_any_request() {
     let sizes = CLOUD.replace("lr = { loguniform = [1e-4, 1e-1] }", SIZES);
     let cases: [(String, &[&str], &str); 11] = [
         (CLOUD.replace("image", "# image"), &["--on", "batch"], "a sweep on Azure needs an image"),
@@ -221,9 +222,9 @@ fn what_cannot_run_on_a_service_is_refused_before_anything_is_asked() {
         (CLOUD.to_owned(), &["--on", "vm"], "expected ml or batch"),
         (CLOUD.to_owned(), &[], "--on <SERVICE>"),
     ];
-    for (sweep, arguments, words) in cases {
+    for (sweep, arguments, expected) in cases {
         let output = dry_run(&sweep, arguments);
-        assert_eq!(code(&output), 2, "{words}: {}", shown(&output));
-        assert!(shown(&output).contains(words), "{words}: {}", shown(&output));
+        assert_eq!(code(&output), 2, "{expected}: {}", shown(&output));
+        assert!(shown(&output).contains(expected), "{expected}: {}", shown(&output));
     }
 }

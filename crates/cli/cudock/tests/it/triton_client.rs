@@ -1,4 +1,4 @@
-//! The official clients of Triton and gRPC against the server. What is promised stands in the scripts in `triton/`;
+//! The official clients of Triton and gRPC against the server. The promises are in the scripts in `triton/`;
 //! this starts the server and them.
 //!
 //! Needs `CUDOCK_ONNXRUNTIME` (path of libonnxruntime) and `CUDOCK_TRITON_PYTHON` (a Python with
@@ -17,7 +17,7 @@ use crate::support::Turn;
 
 const START_PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the tests need of the machine.
+/// Requirements of the tests on this machine.
 struct Needed {
     library: PathBuf,
     python: OsString,
@@ -39,7 +39,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/triton").join(name)
 }
 
-/// A server of the models, asked to end when it goes out of scope.
+/// A server of the models, stopped when it goes out of scope.
 struct Server {
     process: Child,
     address: String,
@@ -67,10 +67,10 @@ impl Server {
             .unwrap();
         let mut server = Self { process, address: String::new(), _turn: turn };
         let (sender, lines) = mpsc::channel();
-        let said = server.process.stderr.take().unwrap();
-        // Read to the end, so that the server is never held up by a full pipe.
+        let stderr = server.process.stderr.take().unwrap();
+        // Read to the end, so that a full pipe never blocks the server.
         thread::spawn(move || {
-            for line in BufReader::new(said).lines().map_while(Result::ok) {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 eprintln!("server: {line}");
                 sender.send(line).ok();
             }
@@ -96,9 +96,9 @@ impl Drop for Server {
         if self.process.try_wait().is_ok_and(|ended| ended.is_some()) {
             return;
         }
-        // Asked first, so that its engine's process ends with it; killed if there is nobody to ask through.
-        let asked = Command::new("kill").arg(self.process.id().to_string()).status();
-        if !asked.is_ok_and(|status| status.success()) {
+        // SIGTERM first, so that its engine's process ends with it; SIGKILL if `kill` cannot run.
+        let signaled = Command::new("kill").arg(self.process.id().to_string()).status();
+        if !signaled.is_ok_and(|status| status.success()) {
             self.process.kill().ok();
         }
         self.process.wait().ok();
@@ -112,9 +112,9 @@ fn run(python: &OsString, name: &str, arguments: &[&str]) {
         .args(arguments)
         .output()
         .unwrap();
-    let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{name}: {}\n{said}\n{wrong}", output.status);
-    eprintln!("{said}{wrong}");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{name}: {}\n{stdout}\n{stderr}", output.status);
+    eprintln!("{stdout}{stderr}");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn the_official_clients_work_unchanged() {
 }
 
 #[test]
-fn a_server_that_is_told_to_end_answers_its_streams_and_tells_them() {
+fn a_server_that_is_stopped_answers_its_streams_and_notifies_them() {
     let Some(Needed { library, python }) = needed() else { return };
     let server = Server::start(&library);
     run(&python, "end.py", &[&server.address, &server.process.id().to_string()]);
@@ -143,8 +143,8 @@ fn streams_live_as_long_as_their_client_does() {
 fn probes_need_no_key_and_all_else_does() {
     let Some(Needed { library, python }) = needed() else { return };
     let key = format!("{:x}", process::id());
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("keys");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("keys");
     fs::write(&file, &key).unwrap();
     let server = Server::start_with(&library, &["--api-keys", file.to_str().unwrap()]);
     run(&python, "keys.py", &[&server.address, &key]);

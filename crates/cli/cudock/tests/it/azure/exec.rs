@@ -81,7 +81,7 @@ fn a_terminal_in_a_container_has_our_keys_and_our_size() {
         terminal.keys("echo $((40 + 2)) $(stty size)\r");
         terminal.until_shown("42 37 101");
         terminal.keys("exit 5\r");
-        assert_eq!(terminal.wait(), Some(0), "no service tells how it ended: {}", terminal.shown());
+        assert_eq!(terminal.wait(), Some(0), "no service reports the exit code: {}", terminal.shown());
         assert!(terminal.is_cooked(), "our terminal is as it was");
     }
 }
@@ -118,19 +118,19 @@ fn a_program_that_the_image_does_not_have_is_named() {
 }
 
 #[test]
-fn where_no_command_can_be_run_the_reason_and_another_way_are_told() {
+fn where_no_command_can_run_the_reason_and_an_alternative_are_shown() {
     let cases: [(&str, &[&str], &str); 3] = [
         ("batch", &[], "cudock logs"),
         ("container-apps", &["-it"], "standard input is not a terminal"),
         ("container-apps", &["-i"], "-it"),
     ];
-    for (target, flags, words) in cases {
+    for (target, flags, expected) in cases {
         let Some(mut world) = running(target) else { return };
         let before = world.stand_in.requests().len();
         let arguments = [&["exec"], flags, &["train", "--", "nvidia-smi"]].concat();
         let output = world.run(&arguments).output;
         assert_eq!(code(&output), 2, "{}", shown(&output));
-        assert!(shown(&output).contains(words), "{}", shown(&output));
+        assert!(shown(&output).contains(expected), "{}", shown(&output));
         assert_eq!(world.stand_in.requests().len(), before, "nothing is sent");
     }
 }

@@ -1,4 +1,4 @@
-//! Accounts, workspaces and environments that exist: where they are decides, and what they say about themselves counts.
+//! Accounts, workspaces and environments that exist: their region and their own properties decide.
 
 use std::process::Output;
 

@@ -2,7 +2,7 @@
 //!
 //! Each schedule is one case with its own cloud and journal. If the client comes back, it runs `gc`; then nothing is left
 //! and its bill is that of the cloud, to the second. If it does not, the cloud has deleted everything after the time to live.
-//! Whoever reads the journal after that sees a bill that is exact, or one that says that it is the most it can be, and is.
+//! The journal then has a bill that is exact, or one that is marked as an upper bound, and is one.
 
 use std::cmp::Ordering as CmpOrdering;
 use std::env;
@@ -26,7 +26,7 @@ const NAME: &str = "leak-check";
 /// A return that a fault disturbs again is repeated.
 const MOST_RETURNS: usize = 4;
 
-/// What the user types.
+/// The commands of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scenario {
     /// `up` of a job: create, wait, fetch the output, delete.
@@ -114,7 +114,7 @@ impl Case {
         Some(world)
     }
 
-    /// Where it runs, unless something that exists decides that.
+    /// The flag of the region, unless an existing resource decides it.
     fn region(&self) -> &'static [&'static str] {
         let is_shared = self.flags.iter().any(|flag| flag.starts_with("shared/"));
         if is_shared { &[] } else { &["--region", "eastus"] }
@@ -149,7 +149,7 @@ impl Case {
     }
 }
 
-/// What `cudock cost` knows.
+/// The report of `cudock cost`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bill {
     Exact,
@@ -175,7 +175,7 @@ fn return_and_clean(world: &mut World) -> Result<Bill, String> {
     Err("gc does not succeed".to_owned())
 }
 
-/// Nothing is left, and the journal says so.
+/// Nothing is left, and the journal agrees.
 fn check_clean(world: &mut World) -> Result<Bill, String> {
     world.check_gone()?;
     let records = world.stand_in.records();
@@ -209,7 +209,7 @@ enum Ending {
     },
 }
 
-/// Runs one schedule. An error tells what is wrong and everything that led to it.
+/// Runs one schedule. An error describes the fault and everything that led to it.
 fn check_schedule(seed: u64, index: u64, requests: &[u64]) -> Option<Result<Ending, String>> {
     let number = usize::try_from(index).unwrap() % CASES.len();
     let case = CASES[number];

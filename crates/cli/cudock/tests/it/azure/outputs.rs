@@ -1,4 +1,4 @@
-//! What tasks of Batch leave behind when their nodes are gone.
+//! Output of Batch tasks whose nodes are gone.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn up<'a>(image: &'a str, flags: &[&'a str]) -> Vec<&'a str> {
     [&UP[..], &["--image", image], flags, &["--", "python", "train.py"]].concat()
 }
 
-/// What `logs` prints of a job whose pool is gone.
+/// The output of `logs` for a job whose pool is gone.
 fn logs_without_nodes(keeps_outputs: bool) -> Option<(World, String)> {
     let mut world = World::new(CloudSettings::default())?;
     world.keeps_outputs = keeps_outputs;
@@ -42,7 +42,7 @@ fn logs_outlive_the_pool_where_outputs_are_kept() {
 }
 
 #[test]
-fn files_that_match_are_uploaded_and_their_place_is_told() {
+fn files_that_match_are_uploaded_and_their_address_is_shown() {
     let Some(mut world) = World::new(CloudSettings::default()) else { return };
     world.keeps_outputs = true;
     let image = world.image();

@@ -1,4 +1,4 @@
-//! What the registry says before anything is created.
+//! Checks of the registry before anything is created.
 
 use cudock_azure_testkit::CloudSettings;
 use cudock_testkit::http::{Reply, Request};
@@ -40,10 +40,10 @@ fn only_a_registry_of_azure_gets_the_token_of_the_account() {
 
 #[test]
 fn an_image_that_the_registry_does_not_give_out_is_not_deployed() {
-    for (status, words) in [(404, "the registry has no such image"), (403, "--pull-identity")] {
+    for (status, expected) in [(404, "the registry has no such image"), (403, "--pull-identity")] {
         let Some((world, code, text)) = up(move |_| Reply::new(status, "")) else { return };
         assert_eq!(code, 1, "{text}");
-        assert!(text.contains("image pull") && text.contains(words), "{status}: {text}");
+        assert!(text.contains("image pull") && text.contains(expected), "{status}: {text}");
         assert!(!world.stand_in.requests().iter().any(|request| request.starts_with("PUT")), "{text}");
     }
 }
@@ -63,7 +63,7 @@ fn an_image_that_fails_on_the_size_is_not_deployed() {
 }
 
 #[test]
-fn a_registry_that_does_not_answer_is_told_and_does_not_block() {
+fn a_registry_that_does_not_answer_is_reported_and_does_not_block() {
     let Some((world, code, text)) = up(|_| Reply::new(503, "")) else { return };
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("cannot check whether the image runs there"), "{text}");

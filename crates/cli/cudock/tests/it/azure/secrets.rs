@@ -1,4 +1,4 @@
-//! No secret of a user is printed or stored: not that of the sign-in, nor tokens, nor what a deployment was given.
+//! No secret of a user is printed or stored: neither that of the sign-in, nor tokens, nor the secrets of a deployment.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ const TARGETS: [(&str, &[&str]); 5] = [
 /// How every access token begins, a JWT.
 const TOKEN: &str = "eyJ";
 
-/// Files below a directory; none if it does not exist.
+/// Files below a directory; empty if it does not exist.
 fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten().map(Result::unwrap) {

@@ -1,4 +1,4 @@
-//! What goes wrong in practice: clocks, throttling, conflicts, tokens, rights, newer services, and two commands at once.
+//! Faults that happen in practice: clocks, throttling, conflicts, tokens, rights, newer services, and two commands at once.
 
 use std::process::Output;
 use std::thread;
@@ -72,7 +72,7 @@ fn fields_of_newer_versions_are_ignored() {
 }
 
 #[test]
-fn without_the_right_to_assign_roles_nothing_is_created_and_the_way_out_is_told() {
+fn without_the_right_to_assign_roles_nothing_is_created_and_a_hint_is_shown() {
     let settings = CloudSettings { may_assign_roles: false, ..CloudSettings::default() };
     let Some(mut world) = World::new(settings) else { return };
     let output = up(&mut world, "vm", &[]);
@@ -140,12 +140,12 @@ fn what_another_state_directory_runs_is_listed_and_deleted_only_if_it_is_named_o
     );
     assert_eq!(world.stand_in.billed(), billed, "{}", world.transcript);
     let run = found[0]["run_id"].as_str().unwrap().to_owned();
-    let told = other(&mut world, "other", &["gc"]);
-    assert!(shown(&told).contains(&format!("`cudock gc --run {run}`")), "{}", shown(&told));
+    let printed = other(&mut world, "other", &["gc"]);
+    assert!(shown(&printed).contains(&format!("`cudock gc --run {run}`")), "{}", shown(&printed));
     assert_eq!(world.stand_in.billed(), billed, "{}", world.transcript);
-    // Whose it is knows it, and leaves it alone.
+    // The state directory that started it knows it, and leaves it alone.
     assert!(shown(&world.run(&["gc"]).output).contains("nothing was left behind"), "{}", world.transcript);
-    // A state directory that was lost, which is what gc is for, is another one.
+    // A lost state directory, which is the purpose of gc, counts as another one.
     std::fs::remove_dir_all(world.home().join("state")).unwrap();
     let lost = other(&mut world, "state", &["gc"]);
     assert!(shown(&lost).contains("another state directory of ada@"), "{}", shown(&lost));

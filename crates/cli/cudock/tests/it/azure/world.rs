@@ -19,12 +19,12 @@ pub(super) struct World {
     home: TempDir,
     /// Whether `CUDOCK_OUTPUTS` is set.
     pub(super) keeps_outputs: bool,
-    /// What was run and what it printed.
+    /// The commands that ran, with their output.
     pub(super) transcript: String,
 }
 
 impl World {
-    /// None if `openssl` is missing.
+    /// `None` if `openssl` is missing.
     pub(super) fn new(settings: CloudSettings) -> Option<Self> {
         Self::with_registry(settings, |request| image(request, &json!({})))
     }
@@ -98,7 +98,7 @@ impl World {
         Err(format!("left: {left:#?}\nbilled: {billed:?}\nreaper: {:?}", self.stand_in.workflow_runs()))
     }
 
-    /// What all entries of `cudock cost` say; none if it does not know the deployment.
+    /// All entries of `cudock cost`; `None` if it does not know the deployment.
     pub(super) fn journal_entries(cost: &Output) -> Result<Option<JournalEntries>, String> {
         let Ok(report) = serde_json::from_slice::<Value>(&cost.stdout) else {
             let is_unknown = cost.status.code() == Some(2);
@@ -118,7 +118,7 @@ impl World {
     }
 }
 
-/// What `cudock cost` says about the deployments of a name.
+/// The report of `cudock cost` about the deployments of a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct JournalEntries {
     pub(super) state: String,

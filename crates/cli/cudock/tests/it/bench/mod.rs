@@ -14,15 +14,15 @@ use crate::support::{code, cudock, json, run, schema, shown};
 
 const QUICK: [&str; 4] = ["--duration", "300ms", "--warm-up", "50ms"];
 
-fn bench(words: &[&str]) -> std::process::Output {
-    run(&[&["bench"], words, &QUICK].concat())
+fn bench(arguments: &[&str]) -> std::process::Output {
+    run(&[&["bench"], arguments, &QUICK].concat())
 }
 
-/// A server that has a model of four floats a row, says so, and answers with the sum of the numbers in the body.
+/// A server with the metadata of a model of four floats a row, and the same prediction for every request.
 fn model_server(seen: &Arc<Mutex<Vec<Request>>>) -> String {
     let seen = Arc::clone(seen);
-    server(move |asked| {
-        let said = match asked.path.as_str() {
+    server(move |request| {
+        let response = match request.path.as_str() {
             "/v2/repository/index" => reply(200, r#"[{"name": "m", "state": "READY"}]"#),
             "/v2/models/m" => reply(
                 200,
@@ -32,8 +32,8 @@ fn model_server(seen: &Arc<Mutex<Vec<Request>>>) -> String {
             "/predict" | "/v2/models/m/infer" => reply(200, r#"{"prediction": [[1.5]], "device": "cpu"}"#),
             _ => reply(404, r#"{"error": "nothing here"}"#),
         };
-        seen.lock().unwrap().push(asked.clone());
-        said
+        seen.lock().unwrap().push(request.clone());
+        response
     })
 }
 
@@ -58,8 +58,8 @@ fn a_first_request_that_is_refused_shows_what_the_server_says() {
 }
 
 #[test]
-fn a_server_that_says_nothing_of_its_model_needs_a_shape() {
-    let url = server(|asked| match asked.path.as_str() {
+fn a_server_without_model_metadata_needs_a_shape() {
+    let url = server(|request| match request.path.as_str() {
         "/predict" => reply(200, "[[1]]"),
         _ => reply(404, "{}"),
     });
@@ -96,7 +96,7 @@ fn json_has_the_shape_that_others_rely_on() {
 }
 
 #[test]
-fn each_protocol_asks_in_its_own_words() {
+fn each_protocol_has_its_own_path_and_body() {
     for (protocol, path, content_type, length) in [
         ("predict", "/predict", "application/json", None),
         ("oip", "/v2/models/m/infer", "application/json", None),
@@ -109,11 +109,11 @@ fn each_protocol_asks_in_its_own_words() {
         let output = bench(&[&url, "-c", "1", "--protocol", protocol, "--rows", "2", "--bodies", "3"]);
         assert_eq!(code(&output), 0, "{protocol}: {}", shown(&output));
         let seen = seen.lock().unwrap();
-        let asked: Vec<&Request> = seen.iter().filter(|asked| asked.path == path).collect();
+        let requests: Vec<&Request> = seen.iter().filter(|request| request.path == path).collect();
         let bodies: std::collections::BTreeSet<&[u8]> =
-            asked.iter().map(|asked| asked.body.as_slice()).collect();
+            requests.iter().map(|request| request.body.as_slice()).collect();
         assert_eq!(bodies.len(), 3, "{protocol}: different bodies");
-        for one in asked {
+        for one in requests {
             assert_eq!(one.header("content-type"), Some(content_type), "{protocol}");
             assert!(length.is_none_or(|length| length == one.body.len()), "{protocol}: {}", one.body.len());
         }
@@ -121,7 +121,7 @@ fn each_protocol_asks_in_its_own_words() {
 }
 
 #[test]
-fn the_table_tells_load_rates_and_percentiles() {
+fn the_table_shows_load_rates_and_percentiles() {
     let url = model_server(&Arc::default());
     let output = bench(&[&url, "-c", "2"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -140,8 +140,8 @@ fn the_table_tells_load_rates_and_percentiles() {
 fn answers_mixed_up_under_load_are_a_no() {
     let alone = AtomicBool::new(true);
     let count = Mutex::new(0);
-    let url = server(move |asked| {
-        if asked.path != "/predict" {
+    let url = server(move |request| {
+        if request.path != "/predict" {
             return reply(404, "{}");
         }
         let mut count = count.lock().unwrap();
@@ -160,14 +160,14 @@ fn answers_mixed_up_under_load_are_a_no() {
 fn a_file_and_headers_are_sent_as_they_are() {
     let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
     let noted = Arc::clone(&seen);
-    let url = server(move |asked| {
-        noted.lock().unwrap().push(asked.clone());
+    let url = server(move |request| {
+        noted.lock().unwrap().push(request.clone());
         reply(200, "{}")
     });
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("request.txt");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("request.txt");
     std::fs::write(&file, "any bytes").unwrap();
-    let words = [
+    let arguments = [
         &format!("{url}/invocations"),
         "--body",
         file.to_str().unwrap(),
@@ -178,10 +178,10 @@ fn a_file_and_headers_are_sent_as_they_are() {
         "-c",
         "1",
     ];
-    let output = bench(&words);
+    let output = bench(&arguments);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let seen = seen.lock().unwrap();
-    assert!(seen.iter().all(|asked| asked.path == "/invocations" && asked.body == b"any bytes"));
+    assert!(seen.iter().all(|request| request.path == "/invocations" && request.body == b"any bytes"));
     assert_eq!(seen[0].header("content-type"), Some("text/plain"));
     assert_eq!(seen[0].header("authorization"), Some("Bearer k"));
     let bad = bench(&[&url, "--body", file.to_str().unwrap(), "--header", "no header"]);
@@ -189,8 +189,8 @@ fn a_file_and_headers_are_sent_as_they_are() {
 }
 
 #[test]
-fn a_server_with_several_models_is_asked_which() {
-    let url = server(|asked| match asked.path.as_str() {
+fn a_server_with_several_models_needs_the_name_of_one() {
+    let url = server(|request| match request.path.as_str() {
         "/v2/repository/index" => reply(200, r#"[{"name": "a"}, {"name": "b"}]"#),
         _ => reply(404, "{}"),
     });
@@ -202,8 +202,8 @@ fn a_server_with_several_models_is_asked_which() {
 #[test]
 fn a_picture_is_drawn() {
     let url = model_server(&Arc::default());
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("load.svg");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("load.svg");
     let output = bench(&[&url, "-c", "1,2", "--plot", file.to_str().unwrap()]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let svg = std::fs::read_to_string(file).unwrap();
@@ -212,10 +212,10 @@ fn a_picture_is_drawn() {
 
 #[test]
 fn the_search_finds_a_rate_that_the_server_can_bear() {
-    // One answer at a time, each 5 ms: 200 a second are more than it can give.
+    // One response at a time, each 5 ms: 200 a second are more than it can give.
     let turn = Mutex::new(());
-    let url = server(move |asked| {
-        if asked.path != "/predict" {
+    let url = server(move |request| {
+        if request.path != "/predict" {
             return reply(404, "{}");
         }
         let _turn = turn.lock().unwrap();
@@ -230,7 +230,7 @@ fn the_search_finds_a_rate_that_the_server_can_bear() {
     let steps = found["steps"].as_array().unwrap();
     assert!(steps.iter().any(|step| step["met"] == false), "{report}");
     if let Some(rate) = found["rate"].as_f64() {
-        // Short steps let a little more through than lasts: 100 ms of backlog after 300 ms.
+        // Short steps allow slightly more than the lasting rate: 100 ms of backlog after 300 ms.
         assert!(rate > 0.0 && rate < 300.0, "{rate}");
         assert_eq!(code(&output), 0);
     } else {
@@ -239,24 +239,24 @@ fn the_search_finds_a_rate_that_the_server_can_bear() {
 }
 
 #[test]
-fn words_that_make_no_load_are_refused() {
-    for words in [
+fn arguments_that_make_no_load_are_refused() {
+    for arguments in [
         &["http://localhost:1", "-c", "0"][..],
         &["http://localhost:1", "--rate", "0"],
         &["http://localhost:1", "--duration", "0s"],
         &["https://localhost:1"],
         &[],
     ] {
-        let output = run(&[&["bench"], words].concat());
-        assert_eq!(code(&output), 2, "{words:?}: {}", shown(&output));
+        let output = run(&[&["bench"], arguments].concat());
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", shown(&output));
     }
 }
 
 #[test]
 fn a_model_without_a_server_gives_the_limit() {
     let Some(library) = cudock_testkit::require_onnxruntime() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let model = folder.path().join("relu.onnx");
+    let directory = tempfile::tempdir().unwrap();
+    let model = directory.path().join("relu.onnx");
     std::fs::write(&model, relu_model(8)).unwrap();
     let mut command =
         cudock(&["bench", "--model", model.to_str().unwrap(), "--batch", "1,16", "--format", "json"]);
@@ -283,9 +283,9 @@ fn a_model_that_is_not_there_is_a_bad_call() {
 #[test]
 fn a_model_without_a_batch_dimension_is_measured_by_its_whole_input() {
     let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
-    let asked = Arc::clone(&seen);
+    let noted = Arc::clone(&seen);
     let url = server(move |request| {
-        let said = match request.path.as_str() {
+        let response = match request.path.as_str() {
             "/v2/repository/index" => reply(200, r#"[{"name": "m", "state": "READY"}]"#),
             "/v2/models/m" => reply(
                 200,
@@ -295,8 +295,8 @@ fn a_model_without_a_batch_dimension_is_measured_by_its_whole_input() {
             "/v2/models/m/infer" => reply(200, r#"{"outputs": []}"#),
             _ => reply(404, "{}"),
         };
-        asked.lock().unwrap().push(request.clone());
-        said
+        noted.lock().unwrap().push(request.clone());
+        response
     });
     let output = bench(&[&url, "--protocol", "oip", "-c", "1"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));

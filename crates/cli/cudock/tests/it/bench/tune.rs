@@ -32,8 +32,8 @@ queue_time = '2s'
 range = [0, 16]
 ";
 
-fn tune(stage: &Stage, path: &str, words: &[&str]) -> Output {
-    schema::output(&mut stage.command(&[&["bench", "--tune", path], &SHORT[..], words].concat()))
+fn tune(stage: &Stage, path: &str, arguments: &[&str]) -> Output {
+    schema::output(&mut stage.command(&[&["bench", "--tune", path], &SHORT[..], arguments].concat()))
 }
 
 fn digits() -> Option<Stage> {
@@ -47,9 +47,9 @@ fn digits() -> Option<Stage> {
 #[test]
 fn settings_that_are_written_are_served() {
     let Some(stage) = digits() else { return };
-    let words =
+    let arguments =
         ["--axis", "max_batch=2,64", "--axis", "lanes=1,2", "--time", "20s", "--write", "--format", "json"];
-    let output = tune(&stage, "digits", &words);
+    let output = tune(&stage, "digits", &arguments);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let report = json(&output);
     let trials = report["trials"].as_array().unwrap();
@@ -76,11 +76,11 @@ fn settings_that_are_written_are_served() {
 }
 
 #[test]
-fn the_text_fits_a_screen_and_nothing_is_written_unasked() {
+fn the_text_fits_a_screen_and_nothing_is_written_by_default() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
-    let words = ["--axis", "lanes=1,2", "--time", "10s", "--plot", "tune.svg"];
-    let output = tune(&stage, "double.onnx", &words);
+    let arguments = ["--axis", "lanes=1,2", "--time", "10s", "--plot", "tune.svg"];
+    let output = tune(&stage, "double.onnx", &arguments);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(text.starts_with("best: ") && text.contains(" rows/s with "), "{text}");
@@ -96,8 +96,8 @@ fn the_text_fits_a_screen_and_nothing_is_written_unasked() {
 fn a_target_that_nothing_meets_is_a_no() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
-    let words = ["--axis", "lanes=1,2", "--time", "5s", "--latency-target", "1us"];
-    let output = tune(&stage, "double.onnx", &words);
+    let arguments = ["--axis", "lanes=1,2", "--time", "5s", "--latency-target", "1us"];
+    let output = tune(&stage, "double.onnx", &arguments);
     assert_eq!(code(&output), 1, "{}", shown(&output));
     assert!(shown(&output).contains("missed: no settings keep p99 within 0.001 ms"), "{}", shown(&output));
 }
@@ -106,8 +106,8 @@ fn a_target_that_nothing_meets_is_a_no() {
 fn a_grid_measures_every_combination() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
-    let words = ["--axis", "lanes=1,2", "--axis", "max_batch=8,32", "--grid", "--format", "json"];
-    let output = tune(&stage, "double.onnx", &words);
+    let arguments = ["--axis", "lanes=1,2", "--axis", "max_batch=8,32", "--grid", "--format", "json"];
+    let output = tune(&stage, "double.onnx", &arguments);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let report = json(&output);
     let explored = report["trials"].as_array().unwrap().iter().filter(|trial| trial["final"] == false);
@@ -125,11 +125,11 @@ fn a_model_that_cannot_be_served_is_an_error_with_the_reason() {
         text.contains("cannot serve text.onnx: ") && text.contains("hint: `cudock serve text.onnx`"),
         "{text}"
     );
-    for (words, problem) in [
+    for (arguments, problem) in [
         (["--tune", "missing.onnx"], "missing.onnx not found"),
         (["--tune", "."], "is a directory of models"),
     ] {
-        let output = stage.command(&[&["bench"], &words[..]].concat()).output().unwrap();
+        let output = stage.command(&[&["bench"], &arguments[..]].concat()).output().unwrap();
         assert_eq!(code(&output), 2, "{}", shown(&output));
         assert!(shown(&output).contains(problem), "{}", shown(&output));
     }
@@ -145,9 +145,9 @@ fn a_model_that_cannot_be_served_is_an_error_with_the_reason() {
 /// A search that has measured two of its trials, and its progress.
 fn begun(stage: &Stage) -> (Child, Lines<BufReader<ChildStderr>>) {
     stage.write("double.onnx", &times(2.0));
-    let words =
+    let arguments =
         [&["bench", "--tune", "double.onnx", "--time", "10m", "--format", "json"], &SHORT[..]].concat();
-    let mut command = stage.command(&words);
+    let mut command = stage.command(&arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut progress = BufReader::new(child.stderr.take().unwrap()).lines();
     // The third trial begins after two were measured.

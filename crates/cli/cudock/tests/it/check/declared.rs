@@ -1,9 +1,9 @@
-//! Files that say what will be installed.
+//! Files that declare dependencies.
 
-use super::workdir::{Folder, codes, finding};
+use super::workdir::{Directory, codes, finding};
 
-fn result(file: &str, contents: &str, words: &[&str]) -> serde_json::Value {
-    Folder::with(file, contents).result(&[&[file], words].concat())
+fn result(file: &str, contents: &str, arguments: &[&str]) -> serde_json::Value {
+    Directory::with(file, contents).result(&[&[file], arguments].concat())
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn the_index_and_the_tag_choose_the_build() {
 }
 
 #[test]
-fn conda_s_own_package_says_its_cuda_beside_it() {
+fn conda_s_own_package_has_its_cuda_version_beside_it() {
     let contents = "name: app\nchannels:\n  - pytorch\n  - nvidia\ndependencies:\n  - pytorch=2.5.1\n  - pytorch-cuda=12.4\n";
     let works = result("environment.yml", contents, &["--gpu", "T4", "--driver", "550"]);
     assert_eq!(
@@ -77,14 +77,14 @@ fn a_version_that_is_left_open_is_unknown_in_every_kind_of_file() {
 
 #[test]
 fn the_base_image_of_a_dockerfile_refuses_drivers_it_was_not_made_for() {
-    let folder = Folder::with(
+    let directory = Directory::with(
         "Dockerfile",
         "FROM nvidia/cuda:12.6.3-runtime-ubuntu24.04\nRUN pip install torch==2.6.0\n",
     );
-    let refused = folder.result(&["Dockerfile", "--gpu", "T4", "--driver", "525"]);
+    let refused = directory.result(&["Dockerfile", "--gpu", "T4", "--driver", "525"]);
     assert_eq!((&refused["verdict"], codes(&refused)), (&"fails".into(), vec!["CD0602"]), "{refused:#}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("cuda>=12.6"), "{refused:#}");
-    let works = folder.result(&["Dockerfile", "--gpu", "T4", "--driver", "570"]);
+    let works = directory.result(&["Dockerfile", "--gpu", "T4", "--driver", "570"]);
     assert_eq!((&works["verdict"], codes(&works)), (&"works".into(), Vec::new()), "{works:#}");
 }
 
@@ -113,11 +113,11 @@ fn a_broken_file_is_refused_with_line_and_column() {
         ("environment.yml", "name: app\ndependencies:\n  - pytorch=2.5.1\n - bad\n", "environment.yml:4:2: "),
     ];
     for (file, contents, place) in files {
-        let told = Folder::with(file, contents).refused(&[file, "--gpu", "T4"]);
-        let after = told.split_once(place).unwrap_or_else(|| panic!("{place} is not in {told}")).1;
+        let message = Directory::with(file, contents).refused(&[file, "--gpu", "T4"]);
+        let after = message.split_once(place).unwrap_or_else(|| panic!("{place} is not in {message}")).1;
         let column =
             place.ends_with(' ') || after.split(':').next().is_some_and(|word| word.parse::<u32>().is_ok());
-        assert!(column, "{told}");
+        assert!(column, "{message}");
     }
 }
 
@@ -147,7 +147,7 @@ fn an_extra_of_jax_brings_its_plugin() {
 
 #[test]
 fn a_project_that_is_not_built_is_judged_by_what_it_asks_for() {
-    let folder = Folder::with("requirements.txt", "torch==2.6.0\n");
-    let result = folder.result(&[".", "--gpu", "B200", "--driver", "580"]);
+    let directory = Directory::with("requirements.txt", "torch==2.6.0\n");
+    let result = directory.result(&[".", "--gpu", "B200", "--driver", "580"]);
     assert_eq!(result["error"]["code"], 209, "{result:#}");
 }

@@ -1,12 +1,12 @@
-//! Images as OCI layouts, and what is in them.
+//! Images as OCI layouts, and their content.
 
 use cudock_base::Digest;
 use cudock_testkit::tar::Tar;
 use serde_json::{Value, json};
 
-use super::workdir::Folder;
+use super::workdir::Directory;
 
-/// Where the packages of these images lie.
+/// The directory of packages in these images.
 pub const SITE: &str = "usr/local/lib/python3.12/site-packages";
 
 /// An image for one processor.
@@ -46,11 +46,11 @@ impl Image {
     }
 
     /// Writes the parts of the image, and returns the descriptor of its manifest.
-    fn write(&self, folder: &Folder, layout: &str) -> Value {
+    fn write(&self, directory: &Directory, layout: &str) -> Value {
         let layers: Vec<Value> = self
             .layers
             .iter()
-            .map(|layer| blob(folder, layout, "application/vnd.oci.image.layer.v1.tar", layer))
+            .map(|layer| blob(directory, layout, "application/vnd.oci.image.layer.v1.tar", layer))
             .collect();
         let configuration = json!({
             "architecture": self.architecture,
@@ -58,7 +58,7 @@ impl Image {
             "config": {"Env": self.environment, "Cmd": ["python3", "serve.py"]},
             "rootfs": {"type": "layers", "diff_ids": layers.iter().map(|layer| &layer["digest"]).collect::<Vec<_>>()},
         });
-        let config = document(folder, layout, "application/vnd.oci.image.config.v1+json", &configuration);
+        let config = document(directory, layout, "application/vnd.oci.image.config.v1+json", &configuration);
         let manifest = json!({
             "schemaVersion": 2,
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
@@ -66,47 +66,47 @@ impl Image {
             "layers": layers,
         });
         let mut descriptor =
-            document(folder, layout, "application/vnd.oci.image.manifest.v1+json", &manifest);
+            document(directory, layout, "application/vnd.oci.image.manifest.v1+json", &manifest);
         descriptor["platform"] = json!({"os": "linux", "architecture": self.architecture});
         descriptor
     }
 }
 
-/// Writes an OCI layout with these images into `folder`, as one image for several processors.
-pub fn write(folder: &Folder, layout: &str, images: &[Image]) {
-    let manifests: Vec<Value> = images.iter().map(|image| image.write(folder, layout)).collect();
+/// Writes an OCI layout with these images into `directory`, as one image for several processors.
+pub fn write(directory: &Directory, layout: &str, images: &[Image]) {
+    let manifests: Vec<Value> = images.iter().map(|image| image.write(directory, layout)).collect();
     let index = json!({"schemaVersion": 2, "manifests": manifests});
-    folder.write(&format!("{layout}/oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#);
-    folder.write(&format!("{layout}/index.json"), index.to_string());
+    directory.write(&format!("{layout}/oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#);
+    directory.write(&format!("{layout}/index.json"), index.to_string());
 }
 
-/// A folder with the layout `image` of one image.
-pub fn folder_with(image: Image) -> Folder {
-    let folder = Folder::new();
-    write(&folder, "image", &[image]);
-    folder
+/// A directory with the layout `image` of one image.
+pub fn directory_with(image: Image) -> Directory {
+    let directory = Directory::new();
+    write(&directory, "image", &[image]);
+    directory
 }
 
-fn document(folder: &Folder, layout: &str, media_type: &str, value: &Value) -> Value {
-    blob(folder, layout, media_type, value.to_string().as_bytes())
+fn document(directory: &Directory, layout: &str, media_type: &str, value: &Value) -> Value {
+    blob(directory, layout, media_type, value.to_string().as_bytes())
 }
 
-fn blob(folder: &Folder, layout: &str, media_type: &str, bytes: &[u8]) -> Value {
+fn blob(directory: &Directory, layout: &str, media_type: &str, bytes: &[u8]) -> Value {
     let digest = Digest::sha256_of(bytes);
-    folder.write(&format!("{layout}/blobs/sha256/{}", digest.hex()), bytes);
+    directory.write(&format!("{layout}/blobs/sha256/{}", digest.hex()), bytes);
     json!({"mediaType": media_type, "digest": digest.to_string(), "size": bytes.len()})
 }
 
 /// A layer as `pip install` leaves it: the metadata of a package.
 pub fn package(layer: Tar, name: &str, version: &str) -> Tar {
-    let folder = format!("{SITE}/{}-{version}.dist-info", name.replace('-', "_"));
+    let directory = format!("{SITE}/{}-{version}.dist-info", name.replace('-', "_"));
     layer.file(
-        &format!("{folder}/METADATA"),
+        &format!("{directory}/METADATA"),
         format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nA package.\n"),
     )
 }
 
-/// A layer with torch: its metadata, and the file that says what it was built for. No CUDA means a CPU build.
+/// A layer with torch: its metadata, and the file with its CUDA version. No CUDA means a CPU build.
 pub fn torch(version: &str, cuda: Option<&str>) -> Tar {
     let tag = cuda.map_or_else(|| "cpu".to_owned(), |cuda| format!("cu{}", cuda.replace('.', "")));
     let written = cuda.map_or_else(|| "None".to_owned(), |cuda| format!("'{cuda}'"));

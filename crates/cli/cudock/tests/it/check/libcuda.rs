@@ -3,14 +3,14 @@
 use cudock_testkit::tar::Tar;
 use serde_json::Value;
 
-use super::layout::{Image, folder_with, torch};
+use super::layout::{Image, directory_with, torch};
 use super::workdir::{codes, finding};
 
 /// An image with torch for CUDA 12.6, `layer` on top, and a search path.
 fn result(layer: Tar, library_path: Option<&str>, gpu: &str, driver: &str) -> Value {
     let image = Image::new().layer(torch("2.6.0", Some("12.6"))).layer(layer);
     let image = library_path.into_iter().fold(image, |image, path| image.variable("LD_LIBRARY_PATH", path));
-    folder_with(image).result(&["oci:image", "--gpu", gpu, "--driver", driver])
+    directory_with(image).result(&["oci:image", "--gpu", gpu, "--driver", driver])
 }
 
 /// The smallest shared library there is: a header for 64-bit x86, and nothing behind it.
@@ -50,9 +50,9 @@ fn a_stub_that_nothing_leads_to_does_no_harm() {
 #[test]
 fn a_stub_that_only_the_start_leads_to_is_found_too() {
     let image = Image::new().layer(torch("2.6.0", Some("12.6"))).layer(stub());
-    let words = ["oci:image", "--gpu", "T4", "--driver", "580"];
+    let arguments = ["oci:image", "--gpu", "T4", "--driver", "580"];
     let start = ["--env", "LD_LIBRARY_PATH=/usr/local/cuda/lib64/stubs"];
-    let result = folder_with(image).result(&[words.as_slice(), &start].concat());
+    let result = directory_with(image).result(&[arguments.as_slice(), &start].concat());
     assert_eq!(codes(&result), ["CD0205"], "{result:#}");
 }
 

@@ -1,13 +1,13 @@
 //! Packages in wheels, directories and environments: extensions, NVIDIA's own, and those that compile when they run.
 
-use super::workdir::{Folder, codes, fixture};
+use super::workdir::{Directory, codes, fixture};
 use crate::support::{json, run, zip};
 
 const H100: [&str; 4] = ["--gpu", "H100", "--driver", "580"];
 const WHEEL: &str = "package-1.0-py3-none-manylinux_2_28_x86_64.whl";
 
-fn wheel(members: &[(&str, &[u8])]) -> Folder {
-    Folder::with(WHEEL, zip(members))
+fn wheel(members: &[(&str, &[u8])]) -> Directory {
+    Directory::with(WHEEL, zip(members))
 }
 
 /// An ELF library without GPU code whose read-only data holds these texts, in a section as lld names it.
@@ -43,12 +43,12 @@ fn a_library_without_code_for_the_card_is_optional_where_another_covers_it() {
     let (core, feature) = (fixture("library.so"), fixture("device-linked.so"));
     // The core has sm_75 and sm_90; sm_90a code alone is a feature of Hopper.
     let special = fixture("sm_90a.cubin");
-    let folder = wheel(&[
+    let directory = wheel(&[
         ("package/_C.so", &core),
         ("package/_flash.so", &feature),
         ("package/hopper.cubin", &special),
     ]);
-    let result = folder.result(&[WHEEL, "--gpu", "T4", "--driver", "580"]);
+    let result = directory.result(&[WHEEL, "--gpu", "T4", "--driver", "580"]);
     assert_eq!(result["verdict"], "works", "{result:#}");
     assert!(codes(&result).contains(&"CD0508"), "{result:#}");
 }
@@ -57,12 +57,12 @@ fn a_library_without_code_for_the_card_is_optional_where_another_covers_it() {
 fn all_files_of_a_wheel_are_one_package_wherever_they_lie() {
     let record = "package/_C.so,sha256=x,1\nlib/helper.so,sha256=x,1\npackage-1.0.dist-info/RECORD,,\n";
     let (core, helper) = (fixture("library.so"), fixture("device-linked-ptx.so"));
-    let folder = wheel(&[
+    let directory = wheel(&[
         ("package/_C.so", &core),
         ("lib/helper.so", &helper),
         ("package-1.0.dist-info/RECORD", record.as_bytes()),
     ]);
-    let result = folder.result(&[WHEEL, "--gpu", "H100", "--driver", "615"]);
+    let result = directory.result(&[WHEEL, "--gpu", "H100", "--driver", "615"]);
     let units: Vec<&str> =
         result["units"].as_array().unwrap().iter().map(|unit| unit["name"].as_str().unwrap()).collect();
     assert_eq!(units, ["package 1.0"], "{result:#}");
@@ -78,19 +78,19 @@ fn nvidias_own_libraries_are_judged_in_any_directory() {
         "tensorrt_rtx_libs/libtensorrt_rtx.so.1",
         "x/libnccl.so.2",
     ] {
-        let folder = wheel(&[(path, &library)]);
-        let works = folder.result(&[&[WHEEL], H100.as_slice()].concat());
+        let directory = wheel(&[(path, &library)]);
+        let works = directory.result(&[&[WHEEL], H100.as_slice()].concat());
         assert_eq!(works["verdict"], "works", "{path}: {works:#}");
-        let fails = folder.result(&[WHEEL, "--gpu", "B200", "--driver", "580"]);
+        let fails = directory.result(&[WHEEL, "--gpu", "B200", "--driver", "580"]);
         assert_eq!(
             (&fails["verdict"], &fails["error"]["code"]),
             (&"fails".into(), &209.into()),
             "{path}: {fails:#}"
         );
     }
-    let folder = Folder::new();
-    folder.write("libraries/libnccl.so.2", &library);
-    let result = folder.result(&[&["libraries"], H100.as_slice()].concat());
+    let directory = Directory::new();
+    directory.write("libraries/libnccl.so.2", &library);
+    let result = directory.result(&[&["libraries"], H100.as_slice()].concat());
     assert_eq!(result["verdict"], "works", "{result:#}");
 }
 
@@ -112,12 +112,12 @@ fn what_opens_the_driver_and_holds_no_code_is_unknown_and_never_cpu() {
         );
     }
     // The same, installed, and as a file by itself.
-    let folder = Folder::new();
-    folder.write("site/numba_cuda-0.30.4.dist-info/RECORD", "numba_cuda/driver.py,,\n");
-    folder.write("site/numba_cuda/driver.py", source);
-    folder.write("core.so", &library);
+    let directory = Directory::new();
+    directory.write("site/numba_cuda-0.30.4.dist-info/RECORD", "numba_cuda/driver.py,,\n");
+    directory.write("site/numba_cuda/driver.py", source);
+    directory.write("core.so", &library);
     for subject in ["site", "core.so"] {
-        let result = folder.result(&[&[subject], H100.as_slice()].concat());
+        let result = directory.result(&[&[subject], H100.as_slice()].concat());
         assert_eq!(
             (&result["verdict"], codes(&result)),
             (&"unknown".into(), vec!["CD0510"]),
@@ -131,8 +131,8 @@ fn what_opens_the_driver_and_holds_no_code_is_unknown_and_never_cpu() {
 #[test]
 fn code_made_at_run_time_is_no_matter_beside_code_that_can_be_read() {
     let code = fixture("library.so");
-    let folder = wheel(&[("core/_C.so", &code), ("triton/driver.py", b"lib = 'libcuda.so.1'\n")]);
-    let result = folder.result(&[WHEEL, "--gpu", "H100", "--driver", "615"]);
+    let directory = wheel(&[("core/_C.so", &code), ("triton/driver.py", b"lib = 'libcuda.so.1'\n")]);
+    let result = directory.result(&[WHEEL, "--gpu", "H100", "--driver", "615"]);
     assert_eq!((&result["verdict"], codes(&result)), (&"works".into(), Vec::new()), "{result:#}");
 }
 
@@ -144,10 +144,10 @@ fn inspect_and_check_agree_on_the_ptx_of_device_linked_parts() {
         // The driver can link one of its two modules again, and the other has no PTX at all.
         ("partly-device-linked.so", "fails", "1 of 2 modules have none"),
     ] {
-        let folder = Folder::with_fixture(name);
-        let result = folder.result(&[name, "--gpu", "B200", "--driver", "615"]);
+        let directory = Directory::with_fixture(name);
+        let result = directory.result(&[name, "--gpu", "B200", "--driver", "615"]);
         assert_eq!(result["verdict"], verdict, "{name}: {result:#}");
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         let report = json(&run(&["inspect", path.to_str().unwrap(), "--format", "json"]));
         let covers = report["files"][0]["gpu_code"]["covers"].as_str().unwrap();
         assert!(covers.contains(sentence), "{name}: {covers}");

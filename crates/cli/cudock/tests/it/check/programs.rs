@@ -1,9 +1,9 @@
 //! Programs and GPU code by itself, on cards and drivers that fit and that do not.
 
-use super::workdir::{Folder, codes, finding};
+use super::workdir::{Directory, codes, finding};
 use crate::support;
 
-/// Fixture, words for the target, verdict, CUDA's error, the code of the first finding.
+/// Fixture, arguments for the target, verdict, CUDA's error, the code of the first finding.
 type Case = (&'static str, &'static [&'static str], &'static str, Option<u16>, Option<&'static str>);
 
 const CASES: [Case; 18] = [
@@ -41,9 +41,9 @@ const CASES: [Case; 18] = [
 
 #[test]
 fn machine_code_and_ptx_are_judged_by_card_and_driver() {
-    for (name, words, verdict, error, code) in CASES {
-        let result = Folder::with_fixture(name).result(&[&[name], words].concat());
-        let place = format!("{name} {words:?}: {result:#}");
+    for (name, arguments, verdict, error, code) in CASES {
+        let result = Directory::with_fixture(name).result(&[&[name], arguments].concat());
+        let place = format!("{name} {arguments:?}: {result:#}");
         assert_eq!(result["verdict"], verdict, "{place}");
         assert_eq!(result["error"]["code"].as_u64(), error.map(u64::from), "{place}");
         assert_eq!(codes(&result).first().copied(), code, "{place}");
@@ -52,17 +52,17 @@ fn machine_code_and_ptx_are_judged_by_card_and_driver() {
 
 #[test]
 fn code_in_groups_needs_a_driver_that_opens_them() {
-    let folder = Folder::with_fixture("concat.fatbin");
+    let directory = Directory::with_fixture("concat.fatbin");
     let verdict =
-        |driver| folder.result(&["concat.fatbin", "--gpu", "H100", "--driver", driver])["verdict"].clone();
+        |driver| directory.result(&["concat.fatbin", "--gpu", "H100", "--driver", driver])["verdict"].clone();
     assert_eq!(verdict("615"), "works");
     assert_eq!(verdict("580"), "fails");
 }
 
 #[test]
 fn what_fails_names_its_error_its_file_and_a_fix() {
-    let folder = Folder::with_fixture("library.so");
-    let result = folder.result(&["library.so", "--gpu", "V100", "--driver", "580"]);
+    let directory = Directory::with_fixture("library.so");
+    let result = directory.result(&["library.so", "--gpu", "V100", "--driver", "580"]);
     assert_eq!(result["error"]["name"], "cudaErrorNoKernelImageForDevice");
     let finding = finding(&result, "CD0501");
     assert_eq!(finding["severity"], "error");
@@ -73,9 +73,9 @@ fn what_fails_names_its_error_its_file_and_a_fix() {
 
 #[test]
 fn json_has_the_shape_that_others_rely_on() {
-    let folder = Folder::with_fixture("default.fatbin");
-    let words = ["default.fatbin", "--gpu", "H200", "--gpu", "V100", "--driver", "580.159.04"];
-    let report = folder.report(&words);
+    let directory = Directory::with_fixture("default.fatbin");
+    let arguments = ["default.fatbin", "--gpu", "H200", "--gpu", "V100", "--driver", "580.159.04"];
+    let report = directory.report(&arguments);
     assert_eq!(report["schema"], 1);
     assert_eq!(report["subject"], "default.fatbin");
     let results = report["results"].as_array().unwrap();
@@ -99,29 +99,30 @@ fn json_has_the_shape_that_others_rely_on() {
 }
 
 #[test]
-fn rules_are_explained_where_that_is_asked_for() {
-    let folder = Folder::with_fixture("default.fatbin");
-    let words = ["default.fatbin", "--gpu", "T4", "--driver", "580"];
-    let result = folder.result(&[words.as_slice(), &["--explain"]].concat());
+fn rules_are_explained_with_the_option_explain() {
+    let directory = Directory::with_fixture("default.fatbin");
+    let arguments = ["default.fatbin", "--gpu", "T4", "--driver", "580"];
+    let result = directory.result(&[arguments.as_slice(), &["--explain"]].concat());
     let rules: Vec<&str> =
         result["rules"].as_array().unwrap().iter().map(|used| used["rule"].as_str().unwrap()).collect();
     assert_eq!(rules, ["Q2", "L1", "S1"]);
-    assert!(!folder.told(&words).contains("rules applied"));
+    assert!(!directory.report_text(&arguments).contains("rules applied"));
 }
 
 #[test]
 fn a_library_and_a_variable_that_hides_every_card() {
-    let folder = Folder::with_fixture("library.so");
-    let words = ["library.so", "--gpu", "T4", "--driver", "580", "--env", "CUDA_VISIBLE_DEVICES=-1"];
-    let result = folder.result(&words);
+    let directory = Directory::with_fixture("library.so");
+    let arguments = ["library.so", "--gpu", "T4", "--driver", "580", "--env", "CUDA_VISIBLE_DEVICES=-1"];
+    let result = directory.result(&arguments);
     assert_eq!((&result["verdict"], &result["error"]["code"]), (&"fails".into(), &100.into()));
     assert_eq!(codes(&result), ["CD0109"]);
 }
 
 #[test]
 fn the_variables_of_the_caller_count_on_this_machine_only() {
-    let folder = Folder::with_fixture("library.so");
-    let mut command = folder.command(&["library.so", "--gpu", "T4", "--driver", "580", "--format", "json"]);
+    let directory = Directory::with_fixture("library.so");
+    let mut command =
+        directory.command(&["library.so", "--gpu", "T4", "--driver", "580", "--format", "json"]);
     let output = support::schema::output(command.env("CUDA_VISIBLE_DEVICES", "-1"));
     assert_eq!(support::json(&output)["results"][0]["verdict"], "works");
 }

@@ -9,7 +9,7 @@ use cudock_testkit::registry::start_registry;
 use cudock_testkit::require_program;
 
 use super::layout::{Image, torch, write};
-use super::workdir::Folder;
+use super::workdir::Directory;
 use crate::support::{code, json, schema, shown};
 
 /// Whether all of these programs are installed.
@@ -23,8 +23,8 @@ fn done(command: &mut Command) {
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn push(folder: &Folder, layout: &str, to: &str) {
-    let source = format!("oci:{}", folder.path().join(layout).display());
+fn push(directory: &Directory, layout: &str, to: &str) {
+    let source = format!("oci:{}", directory.path().join(layout).display());
     done(Command::new("skopeo").args([
         "--insecure-policy",
         "copy",
@@ -40,35 +40,37 @@ fn an_image_of_a_real_registry_is_checked_and_fetched_only_where_its_layers_deci
     if !has(&["docker-registry", "skopeo"]) {
         return;
     }
-    let folder = Folder::new();
-    write(&folder, "image", &[Image::new().layer(torch("2.6.0", Some("12.4")))]);
-    let Some((running, port)) = start_registry(folder.path()) else { return };
+    let directory = Directory::new();
+    write(&directory, "image", &[Image::new().layer(torch("2.6.0", Some("12.4")))]);
+    let Some((running, port)) = start_registry(directory.path()) else { return };
     let name = format!("127.0.0.1:{port}/team/app");
-    push(&folder, "image", &format!("{name}:1"));
+    push(&directory, "image", &format!("{name}:1"));
 
     // The processor is in the configuration.
-    let other = folder.check(&[&format!("{name}:1"), "--gpu", "GB200", "--driver", "580"]);
+    let other = directory.check(&[&format!("{name}:1"), "--gpu", "GB200", "--driver", "580"]);
     assert!(shown(&other).contains("exec format error"), "{}", shown(&other));
     assert!(!shown(&other).contains("fetching"), "no layer is needed: {}", shown(&other));
 
-    let works = folder.check(&[&format!("{name}:1"), "--gpu", "H100", "--driver", "550", "--format", "json"]);
+    let works =
+        directory.check(&[&format!("{name}:1"), "--gpu", "H100", "--driver", "550", "--format", "json"]);
     assert_eq!(json(&works)["results"][0]["verdict"], "works", "{}", shown(&works));
-    let fails = folder.check(&[&format!("{name}:1"), "--gpu", "B200", "--driver", "580", "--format", "json"]);
+    let fails =
+        directory.check(&[&format!("{name}:1"), "--gpu", "B200", "--driver", "580", "--format", "json"]);
     assert_eq!(json(&fails)["results"][0]["error"]["code"], 209, "{}", shown(&fails));
     assert!(!shown(&fails).contains("fetching"), "the layers are in the cache: {}", shown(&fails));
 
     // By its digest all of it is in the cache, and the registry may be gone.
-    let mut asked = Command::new("skopeo");
-    asked.args(["inspect", "--tls-verify=false", "--format", "{{.Digest}}", &format!("docker://{name}:1")]);
-    let digest = String::from_utf8(asked.output().unwrap().stdout).unwrap();
+    let mut skopeo = Command::new("skopeo");
+    skopeo.args(["inspect", "--tls-verify=false", "--format", "{{.Digest}}", &format!("docker://{name}:1")]);
+    let digest = String::from_utf8(skopeo.output().unwrap().stdout).unwrap();
     let digest = digest.trim();
     let pinned = format!("{name}@{digest}");
-    let fetched = folder.check(&[&pinned, "--gpu", "H100", "--driver", "550"]);
+    let fetched = directory.check(&[&pinned, "--gpu", "H100", "--driver", "550"]);
     assert_eq!(code(&fetched), 0, "{}", shown(&fetched));
     drop(running);
-    let offline = folder.check(&[&pinned, "--gpu", "H100", "--driver", "550", "--offline"]);
+    let offline = directory.check(&[&pinned, "--gpu", "H100", "--driver", "550", "--offline"]);
     assert_eq!(code(&offline), 0, "{}", shown(&offline));
-    let gone = folder.check(&[&format!("{name}:1"), "--gpu", "H100", "--driver", "550"]);
+    let gone = directory.check(&[&format!("{name}:1"), "--gpu", "H100", "--driver", "550"]);
     assert_eq!(code(&gone), 3, "{}", shown(&gone));
 }
 
@@ -77,17 +79,17 @@ fn an_image_of_a_real_daemon_is_checked() {
     if !has(&["podman"]) {
         return;
     }
-    let folder = Folder::new();
-    write(&folder, "image", &[Image::new().layer(torch("2.6.0", Some("12.4")))]);
-    let podman = |folder: &Folder| {
+    let directory = Directory::new();
+    write(&directory, "image", &[Image::new().layer(torch("2.6.0", Some("12.4")))]);
+    let podman = |directory: &Directory| {
         let mut command = Command::new("podman");
-        let (root, run) = (folder.path().join("podman"), folder.path().join("podman-run"));
+        let (root, run) = (directory.path().join("podman"), directory.path().join("podman-run"));
         command.arg("--root").arg(root).arg("--runroot").arg(run).args(["--storage-driver", "vfs"]);
         command
     };
     // podman names the image after the path as it is given, and the name of a temporary directory has capitals.
     let pulled =
-        podman(&folder).current_dir(folder.path()).args(["pull", "-q", "oci:image"]).output().unwrap();
+        podman(&directory).current_dir(directory.path()).args(["pull", "-q", "oci:image"]).output().unwrap();
     if !pulled.status.success() {
         // Without root or subordinate user ids it can hold no image.
         cudock_testkit::missing(
@@ -97,11 +99,11 @@ fn an_image_of_a_real_daemon_is_checked() {
         return;
     }
     let id = String::from_utf8(pulled.stdout).unwrap();
-    done(podman(&folder).args(["tag", id.trim(), "localhost/team/app:1"]));
-    let socket = folder.path().join("podman.sock");
+    done(podman(&directory).args(["tag", id.trim(), "localhost/team/app:1"]));
+    let socket = directory.path().join("podman.sock");
     let address = format!("unix://{}", socket.display());
     let _running = ChildGuard(
-        podman(&folder)
+        podman(&directory)
             .args(["system", "service", "--time", "120", &address])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -110,7 +112,7 @@ fn an_image_of_a_real_daemon_is_checked() {
     );
     eventually("the daemon listens", || UnixStream::connect(&socket).is_ok());
     for name in ["docker-daemon:localhost/team/app:1", "localhost/team/app:1"] {
-        let mut command = folder.command(&[name, "--gpu", "B200", "--driver", "580", "--format", "json"]);
+        let mut command = directory.command(&[name, "--gpu", "B200", "--driver", "580", "--format", "json"]);
         let output = schema::output(command.env("DOCKER_HOST", &address));
         assert_eq!(json(&output)["results"][0]["error"]["code"], 209, "{name}: {}", shown(&output));
     }

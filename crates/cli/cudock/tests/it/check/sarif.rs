@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::workdir::Folder;
+use super::workdir::Directory;
 use crate::support::{code, json, run, shown};
 
-fn report(folder: &Folder, words: &[&str]) -> Value {
-    json(&folder.check(&[words, &["--format", "sarif"]].concat()))
+fn report(directory: &Directory, arguments: &[&str]) -> Value {
+    json(&directory.check(&[arguments, &["--format", "sarif"]].concat()))
 }
 
-/// What SARIF 2.1.0 demands of what is written here.
+/// The requirements of SARIF 2.1.0 on this output.
 fn assert_is_sarif(log: &Value) {
     assert_eq!(log["version"], "2.1.0");
     assert!(log["$schema"].as_str().unwrap().contains("sarif-2.1.0"));
@@ -48,9 +48,9 @@ fn with_rule<'l>(log: &'l Value, rule: &str) -> Vec<&'l Value> {
 
 #[test]
 fn a_finding_in_a_file_stands_at_its_line() {
-    let folder = Folder::with("requirements.txt", "# models\nnumpy==2.1.0\ntorch==2.15.0\n");
-    let words = ["requirements.txt", "--gpu", "V100"];
-    let log = report(&folder, &words);
+    let directory = Directory::with("requirements.txt", "# models\nnumpy==2.1.0\ntorch==2.15.0\n");
+    let arguments = ["requirements.txt", "--gpu", "V100"];
+    let log = report(&directory, &arguments);
     assert_is_sarif(&log);
     let found = with_rule(&log, "CD0501");
     assert_eq!(found.len(), 1);
@@ -58,13 +58,14 @@ fn a_finding_in_a_file_stands_at_its_line() {
     let place = &found[0]["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "requirements.txt");
     assert_eq!(place["region"]["startLine"], 3);
-    assert_eq!(code(&folder.check(&[words.as_slice(), &["--format", "sarif"]].concat())), 1);
+    assert_eq!(code(&directory.check(&[arguments.as_slice(), &["--format", "sarif"]].concat())), 1);
 }
 
 #[test]
 fn the_same_finding_on_two_cards_is_two_results_of_one_rule() {
-    let folder = Folder::with("requirements.txt", "torch==2.6.0\n");
-    let log = report(&folder, &["requirements.txt", "--gpu", "B200", "--gpu", "RTX 5090", "--driver", "580"]);
+    let directory = Directory::with("requirements.txt", "torch==2.6.0\n");
+    let log =
+        report(&directory, &["requirements.txt", "--gpu", "B200", "--gpu", "RTX 5090", "--driver", "580"]);
     assert_is_sarif(&log);
     let found = with_rule(&log, "CD0501");
     let prints: BTreeSet<String> =
@@ -73,9 +74,9 @@ fn the_same_finding_on_two_cards_is_two_results_of_one_rule() {
 }
 
 #[test]
-fn what_lies_inside_a_folder_is_named_below_it() {
-    let folder = Folder::with("my app/library.so", super::workdir::fixture("library.so"));
-    let log = report(&folder, &["my app", "--gpu", "V100", "--driver", "580"]);
+fn what_lies_inside_a_directory_is_named_below_it() {
+    let directory = Directory::with("my app/library.so", super::workdir::fixture("library.so"));
+    let log = report(&directory, &["my app", "--gpu", "V100", "--driver", "580"]);
     assert_is_sarif(&log);
     let found = with_rule(&log, "CD0501");
     let location = &found[0]["locations"][0];
@@ -86,16 +87,16 @@ fn what_lies_inside_a_folder_is_named_below_it() {
 
 #[test]
 fn a_check_without_findings_is_a_log_without_results() {
-    let folder = Folder::with_fixture("default.fatbin");
-    let log = report(&folder, &["default.fatbin", "--gpu", "T4", "--driver", "580"]);
+    let directory = Directory::with_fixture("default.fatbin");
+    let log = report(&directory, &["default.fatbin", "--gpu", "T4", "--driver", "580"]);
     assert_is_sarif(&log);
     assert_eq!(log["runs"][0]["results"], serde_json::json!([]));
 }
 
 #[test]
 fn github_annotations_have_the_line_of_the_file_that_is_to_blame() {
-    let folder = Folder::with("requirements.txt", "# models\nnumpy==2.1.0\ntorch==2.15.0\n");
-    let output = folder.check(&["requirements.txt", "--gpu", "V100", "--format", "github"]);
+    let directory = Directory::with("requirements.txt", "# models\nnumpy==2.1.0\ntorch==2.15.0\n");
+    let output = directory.check(&["requirements.txt", "--gpu", "V100", "--format", "github"]);
     assert_eq!(code(&output), 1, "{}", shown(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     let start = "::error file=requirements.txt,line=3,title=CD0501::V100 (7.0), driver ";
@@ -105,28 +106,28 @@ fn github_annotations_have_the_line_of_the_file_that_is_to_blame() {
 
 #[test]
 fn github_annotations_of_a_dockerfile_point_into_the_files_it_copies() {
-    let folder = Folder::with("app/requirements.txt", "torch==2.15.0\n");
+    let directory = Directory::with("app/requirements.txt", "torch==2.15.0\n");
     let dockerfile = "FROM python:3.12\nCOPY requirements.txt .\nRUN pip install -r requirements.txt\n";
-    std::fs::write(folder.path().join("app/Dockerfile"), dockerfile).unwrap();
-    let output = folder.check(&["app/Dockerfile", "--gpu", "V100", "--format", "github"]);
+    std::fs::write(directory.path().join("app/Dockerfile"), dockerfile).unwrap();
+    let output = directory.check(&["app/Dockerfile", "--gpu", "V100", "--format", "github"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("::error file=app/requirements.txt,line=1,title=CD0501::"), "{}", shown(&output));
 }
 
 #[test]
 fn github_annotations_of_a_program_have_no_line() {
-    let folder = Folder::with_fixture("library.so");
-    let output = folder.check(&["library.so", "--gpu", "V100", "--driver", "580", "--format", "github"]);
+    let directory = Directory::with_fixture("library.so");
+    let output = directory.check(&["library.so", "--gpu", "V100", "--driver", "580", "--format", "github"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.starts_with("::error title=CD0501::V100 (7.0), driver 580"), "{}", shown(&output));
 }
 
 #[test]
 fn other_verbs_refuse_it() {
-    let folder = Folder::with_fixture("library.so");
-    let library = folder.path().join("library.so");
+    let directory = Directory::with_fixture("library.so");
+    let library = directory.path().join("library.so");
     let library = library.to_str().unwrap();
-    for words in [
+    for arguments in [
         ["doctor"].as_slice(),
         &["facts"],
         &["facts", "gpu", "T4"],
@@ -134,9 +135,9 @@ fn other_verbs_refuse_it() {
         &["inspect", library],
         &["slim", library, "--dry-run", "--for", "T4"],
     ] {
-        let output = run(&[words, &["--format", "sarif"]].concat());
-        assert_eq!(code(&output), 2, "{words:?}: {}", shown(&output));
-        assert!(shown(&output).contains("error: --format sarif"), "{words:?}: {}", shown(&output));
-        assert!(output.stdout.is_empty(), "{words:?}");
+        let output = run(&[arguments, &["--format", "sarif"]].concat());
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", shown(&output));
+        assert!(shown(&output).contains("error: --format sarif"), "{arguments:?}: {}", shown(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
     }
 }

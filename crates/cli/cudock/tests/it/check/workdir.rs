@@ -1,4 +1,4 @@
-//! What the tests of `cudock check` need: a folder of their own, subjects to put into it, and a quiet environment.
+//! Support for the tests of `cudock check`: a directory of their own, subjects to put into it, and a quiet environment.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -28,24 +28,24 @@ const STEERING: [&str; 17] = [
     "no_proxy",
 ];
 
-/// A folder that commands are started in, so that reports name what is in it without a path.
-pub struct Folder {
+/// A directory that commands are started in, so that reports name its files without a path.
+pub struct Directory {
     directory: tempfile::TempDir,
 }
 
-impl Folder {
+impl Directory {
     pub fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }
 
-    /// A folder with one file.
+    /// A directory with one file.
     pub fn with(name: &str, contents: impl AsRef<[u8]>) -> Self {
-        let folder = Self::new();
-        folder.write(name, contents);
-        folder
+        let directory = Self::new();
+        directory.write(name, contents);
+        directory
     }
 
-    /// A folder with a copy of a real binary.
+    /// A directory with a copy of a real binary.
     pub fn with_fixture(name: &str) -> Self {
         Self::with(name, fixture(name))
     }
@@ -54,16 +54,16 @@ impl Folder {
         self.directory.path()
     }
 
-    /// Writes a file, and the folders it is in.
+    /// Writes a file, and the directories it is in.
     pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
         let path = self.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, contents).unwrap();
     }
 
-    /// `cudock check` with these words, started here: its cache is empty, no daemon listens, nobody is signed in.
-    pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = support::cudock(&[&["check"], words].concat());
+    /// `cudock check` with these arguments, started here: its cache is empty, no daemon listens, nobody is signed in.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = support::cudock(&[&["check"], arguments].concat());
         for variable in STEERING {
             command.env_remove(variable);
         }
@@ -82,20 +82,20 @@ impl Folder {
         command
     }
 
-    pub fn check(&self, words: &[&str]) -> Output {
-        schema::output(&mut self.command(words))
+    pub fn check(&self, arguments: &[&str]) -> Output {
+        schema::output(&mut self.command(arguments))
     }
 
-    /// What a program reads of it. The exit code is 0 or 1: there is an answer.
-    pub fn report(&self, words: &[&str]) -> Value {
-        let output = self.check(&[words, &["--format", "json"]].concat());
+    /// The JSON report. The exit code is 0 or 1: there is a verdict.
+    pub fn report(&self, arguments: &[&str]) -> Value {
+        let output = self.check(&[arguments, &["--format", "json"]].concat());
         assert!(matches!(support::code(&output), 0 | 1), "{}", support::shown(&output));
         support::json(&output)
     }
 
-    /// The result for one target, and whether the exit code says the same.
-    pub fn result(&self, words: &[&str]) -> Value {
-        let output = self.check(&[words, &["--format", "json"]].concat());
+    /// The result for one target. Fails if the exit code differs from it.
+    pub fn result(&self, arguments: &[&str]) -> Value {
+        let output = self.check(&[arguments, &["--format", "json"]].concat());
         let mut report = support::json(&output);
         let results = report["results"].as_array_mut().unwrap();
         assert_eq!(results.len(), 1, "{results:?}");
@@ -105,16 +105,16 @@ impl Folder {
         result
     }
 
-    /// What is shown, with this folder's own path taken out.
-    pub fn told(&self, words: &[&str]) -> String {
+    /// The text of the report, without this directory's own path.
+    pub fn report_text(&self, arguments: &[&str]) -> String {
         let real = self.path().canonicalize().unwrap();
-        let shown = support::shown(&self.check(words));
+        let shown = support::shown(&self.check(arguments));
         shown.replace(real.to_str().unwrap(), "[FOLDER]").replace(self.path().to_str().unwrap(), "[FOLDER]")
     }
 
-    /// What is shown where the call or the input is bad.
-    pub fn refused(&self, words: &[&str]) -> String {
-        let output = self.check(words);
+    /// The message for a bad call or bad input.
+    pub fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.check(arguments);
         let shown = support::shown(&output);
         assert_eq!(support::code(&output), 2, "{shown}");
         assert!(output.stdout.is_empty(), "an error is not data: {shown}");

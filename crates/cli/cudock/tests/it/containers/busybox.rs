@@ -8,7 +8,7 @@ use std::process::Command;
 pub(super) const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100:Ann:/home/ann:/bin/sh\n";
 pub(super) const GROUP: &str = "root:x:0:\nusers:x:100:\nvideo:x:44:ann\nrender:x:105:\n";
 
-/// Makes the folder.
+/// Creates the directory.
 pub(super) fn make(busybox: &Path, root: &Path) {
     for name in ["bin", "dev", "etc", "proc", "root", "sys", "tmp", "www"] {
         fs::create_dir_all(root.join(name)).unwrap();
@@ -24,7 +24,7 @@ pub(super) fn make(busybox: &Path, root: &Path) {
     fs::write(root.join("www/hello"), "hello from inside\n").unwrap();
 }
 
-/// The programs that busybox is.
+/// The programs in busybox.
 pub(crate) fn applets(busybox: &Path) -> Vec<String> {
     let list = Command::new(busybox).arg("--list").output().unwrap();
     let names = String::from_utf8(list.stdout).unwrap();
@@ -34,7 +34,8 @@ pub(crate) fn applets(busybox: &Path) -> Vec<String> {
 /// A busybox that needs no library.
 pub(crate) fn find() -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join("busybox")).find(|file| file.is_file());
+    let found =
+        std::env::split_paths(&path).map(|directory| directory.join("busybox")).find(|file| file.is_file());
     let file = found.ok_or("there is no busybox in PATH (package busybox-static)")?;
     let bytes = fs::read(&file).map_err(|error| error.to_string())?;
     let interpreter = b"/ld-";

@@ -1,14 +1,14 @@
-//! What a container sees of the control groups of this machine.
+//! Control groups of this machine that a container can see.
 
 use std::fs;
 
 use super::leftovers::hierarchies;
-use super::machine::{Machine, installed, machine, run_words, started_by};
+use super::machine::{Machine, installed, machine, run_arguments, started_by};
 use crate::support::{code, shown};
 
 /// Runs a command on a machine that also has a part of each hierarchy of control groups mounted elsewhere, as one has in which other
 /// containers were made.
-fn with_further_mounts(machine: &Machine, words: &[&str]) -> std::process::Output {
+fn with_further_mounts(machine: &Machine, arguments: &[&str]) -> std::process::Output {
     let mount = |(number, hierarchy): (usize, std::path::PathBuf)| {
         let part = hierarchy.join(machine.cgroup().trim_start_matches('/')).join("inner");
         let elsewhere = machine.path().join(format!("inner/{number}")).join(hierarchy.file_name().unwrap());
@@ -17,8 +17,9 @@ fn with_further_mounts(machine: &Machine, words: &[&str]) -> std::process::Outpu
     };
     let mounts: Vec<String> = hierarchies().into_iter().enumerate().map(mount).collect();
     let script = format!("{} exec \"$0\" \"$@\"", mounts.concat());
-    let output =
-        started_by(&["unshare", "--mount", "sh", "-c", &script], &machine.command(words)).output().unwrap();
+    let output = started_by(&["unshare", "--mount", "sh", "-c", &script], &machine.command(arguments))
+        .output()
+        .unwrap();
     for hierarchy in hierarchies() {
         let _ = fs::remove_dir(hierarchy.join(machine.cgroup().trim_start_matches('/')).join("inner"));
     }
@@ -36,16 +37,16 @@ fn further_mounts_of_control_groups_are_not_in_containers() {
          /sys/fs/cgroup/memory.max 2>/dev/null; true",
         path = machine.path().display()
     );
-    let words = run_words(&["--rm", "--memory", "64m"], &["sh", "-c", &script]);
-    let output = with_further_mounts(&machine, &words);
-    let said = shown(&output);
-    assert_eq!(code(&output), 0, "{said}");
-    assert!(said.contains("nothing of the host"), "{said}");
-    assert!(!said.contains("/inner/"), "{said}");
-    assert!(said.contains("\n67108864\n"), "its own limits are where programs look for them: {said}");
+    let arguments = run_arguments(&["--rm", "--memory", "64m"], &["sh", "-c", &script]);
+    let output = with_further_mounts(&machine, &arguments);
+    let text = shown(&output);
+    assert_eq!(code(&output), 0, "{text}");
+    assert!(text.contains("nothing of the host"), "{text}");
+    assert!(!text.contains("/inner/"), "{text}");
+    assert!(text.contains("\n67108864\n"), "its own limits are where programs look for them: {text}");
     // A process that joins it is in one group of each hierarchy.
-    let words = run_words(&["-d", "--name", "host"], &["sleep", "1000"]);
-    assert_eq!(code(&with_further_mounts(&machine, &words)), 0);
+    let arguments = run_arguments(&["-d", "--name", "host"], &["sleep", "1000"]);
+    assert_eq!(code(&with_further_mounts(&machine, &arguments)), 0);
     let output = with_further_mounts(
         &machine,
         &["exec", "host", "sh", "-c", "cmp /proc/1/cgroup /proc/self/cgroup && echo same"],

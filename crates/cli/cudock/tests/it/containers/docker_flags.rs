@@ -1,7 +1,7 @@
-//! Flags of `docker run`: each works, or is refused by its name with what to do instead.
+//! Flags of `docker run`: each works, or is refused by its name with an alternative.
 
 use super::images::Image;
-use super::machine::{Machine, machine, run_words, until};
+use super::machine::{Machine, machine, run_arguments, until};
 use crate::support::{code, cudock, run, shown};
 
 /// The flags of docker's reference of `docker container run` that people use most, with a value where they take one.
@@ -72,7 +72,7 @@ const COMMON: [(&str, Option<&str>); 64] = [
     ("-w", Some("/tmp")),
 ];
 
-/// Those of them that are refused, and a word of what to do instead.
+/// The refused ones, and a word of the alternative.
 const REFUSED: [(&str, &str); 13] = [
     ("--attach", "leave it out"),
     ("-a", "leave it out"),
@@ -94,20 +94,20 @@ fn common_flags_of_docker_run_work_or_are_refused_by_name() {
     let Some(machine) = machine() else { return };
     machine.write("data/x", "");
     for (flag, value) in COMMON {
-        let words: Vec<&str> = [flag].into_iter().chain(value).collect();
+        let arguments: Vec<&str> = [flag].into_iter().chain(value).collect();
         // A flag of our own before it must not change how it is read.
         let rest = ["--rootfs", "root", "true"];
         let network = if matches!(flag, "--net" | "--sysctl") { &[][..] } else { &["--network", "none"][..] };
-        let output = machine.call(&[&["run", "--rm"][..], network, &words, &rest].concat());
-        let said = shown(&output);
+        let output = machine.call(&[&["run", "--rm"][..], network, &arguments, &rest].concat());
+        let text = shown(&output);
         match REFUSED.iter().find(|(refused, _)| *refused == flag) {
-            None => assert_eq!(code(&output), 0, "{flag}: {said}"),
+            None => assert_eq!(code(&output), 0, "{flag}: {text}"),
             Some((_, instead)) => {
-                assert_eq!(code(&output), 2, "{flag}: {said}");
-                let first = said.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
-                assert!(first.contains(flag), "{flag} is not named: {said}");
-                let hint = said.lines().find(|line| line.starts_with("hint: ")).unwrap_or_default();
-                assert!(hint.contains(instead), "{flag} has no alternative: {said}");
+                assert_eq!(code(&output), 2, "{flag}: {text}");
+                let first = text.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+                assert!(first.contains(flag), "{flag} is not named: {text}");
+                let hint = text.lines().find(|line| line.starts_with("hint: ")).unwrap_or_default();
+                assert!(hint.contains(instead), "{flag} has no alternative: {text}");
             }
         }
     }
@@ -116,7 +116,7 @@ fn common_flags_of_docker_run_work_or_are_refused_by_name() {
 
 #[test]
 fn an_unknown_flag_is_never_taken_for_the_image_or_the_program() {
-    for (words, named, hint) in [
+    for (arguments, named, hint) in [
         (&["--gpu", "all", "app"][..], "--gpu", "--gpus"),
         (&["--init2", "app"], "--init2", "--init"),
         (&["--detatch", "app"], "--detatch", "--detach"),
@@ -128,12 +128,12 @@ fn an_unknown_flag_is_never_taken_for_the_image_or_the_program() {
         (&["-X", "app"], "-X", "--help"),
         (&["--rootfs", "/", "--no-such-thing", "sh"], "--no-such-thing", "--help"),
     ] {
-        let output = run(&[&["run"], words].concat());
-        let said = shown(&output);
-        assert_eq!(code(&output), 2, "{words:?}: {said}");
-        let first = said.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
-        assert!(first.contains(named), "{words:?}: {said}");
-        assert!(said.contains(hint), "{words:?}: {said}");
+        let output = run(&[&["run"], arguments].concat());
+        let text = shown(&output);
+        assert_eq!(code(&output), 2, "{arguments:?}: {text}");
+        let first = text.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+        assert!(first.contains(named), "{arguments:?}: {text}");
+        assert!(text.contains(hint), "{arguments:?}: {text}");
     }
 }
 
@@ -141,9 +141,9 @@ fn an_unknown_flag_is_never_taken_for_the_image_or_the_program() {
 fn flags_after_the_image_are_the_programs() {
     let Some(machine) = machine() else { return };
     Image::of(&machine).write("app");
-    let words =
+    let arguments =
         ["run", "--rm", "--network", "none", "--entrypoint", "echo", "oci:app", "--privileged", "-d", "--rm"];
-    assert_eq!(machine.good(&words), "--privileged -d --rm\n");
+    assert_eq!(machine.good(&arguments), "--privileged -d --rm\n");
 }
 
 #[test]
@@ -168,17 +168,17 @@ fn values_that_docker_accepts_and_cudock_cannot_honor_are_refused_by_name() {
         ("--stop-signal", "SIGNOPE"),
     ] {
         let output = run(&["run", "--network", "none", flag, value, "--rootfs", "/", "true"]);
-        let said = shown(&output);
-        assert_eq!(code(&output), 2, "{flag} {value}: {said}");
+        let text = shown(&output);
+        assert_eq!(code(&output), 2, "{flag} {value}: {text}");
         assert!(
-            said.contains(flag.trim_start_matches("--stop-")) || said.contains(value),
-            "{flag} {value}: {said}"
+            text.contains(flag.trim_start_matches("--stop-")) || text.contains(value),
+            "{flag} {value}: {text}"
         );
         assert!(
-            said.to_lowercase().contains("hint")
-                || said.contains("possible values")
-                || said.contains("error: "),
-            "{said}"
+            text.to_lowercase().contains("hint")
+                || text.contains("possible values")
+                || text.contains("error: "),
+            "{text}"
         );
     }
     let mounting = ["run", "--cap-add", "SYS_ADMIN", "-v", "/tmp:/tmp:rshared", "--rootfs", "/", "true"];
@@ -200,13 +200,13 @@ fn a_letter_has_its_value_in_the_same_word_or_the_next() {
         &["-eA=b", "-u1000", "-w/tmp", "-m64m", &volume][..],
         &["-e=A=b", "-u=1000", "-w=/tmp", "-m=64m", &volume],
         &["-e", "A=b", "-u", "1000", "-w", "/tmp", "-m", "64m", &volume],
-        // As in docker, a switch may have a value, and any other flag takes what follows.
+        // As in docker, a switch may have a value, and any other flag takes the next argument.
         &["-e", "-A=b", "-ieA=b", "--rm=true", "-t=false", "--init=0", "-u1000", "-w/tmp", "-m64m", &volume],
     ] {
-        let words =
+        let arguments =
             [&["run", "--rm", "--network", "none"], options, &["--rootfs", "root", "sh", "-c", script]]
                 .concat();
-        assert_eq!(machine.good(&words), "b 1000 /tmp seen 67108864\n", "{options:?}");
+        assert_eq!(machine.good(&arguments), "b 1000 /tmp seen 67108864\n", "{options:?}");
     }
     machine.good(&[
         "run",
@@ -220,8 +220,8 @@ fn a_letter_has_its_value_in_the_same_word_or_the_next() {
         "true",
     ]);
     assert_eq!(machine.list()[0]["name"], "kept");
-    let said = machine.bad(2, &["run", "--rm=perhaps", "--rootfs", "root", "true"]);
-    assert!(said.contains("perhaps") && said.contains("true or false"), "{said}");
+    let message = machine.bad(2, &["run", "--rm=perhaps", "--rootfs", "root", "true"]);
+    assert!(message.contains("perhaps") && message.contains("true or false"), "{message}");
 }
 
 #[test]
@@ -229,8 +229,8 @@ fn what_follows_the_image_is_the_programs_as_docker_reads_it() {
     let Some(machine) = machine() else { return };
     Image::of(&machine).entrypoint(&["echo"]).write("app");
     for rest in [&["-p", "80", "--name", "x"][..], &["--", "-d"], &["-X"], &["--rm=false"]] {
-        let words = [&["run", "--rm", "--network", "none", "oci:app"], rest].concat();
-        assert_eq!(machine.good(&words), format!("{}\n", rest.join(" ")));
+        let arguments = [&["run", "--rm", "--network", "none", "oci:app"], rest].concat();
+        assert_eq!(machine.good(&arguments), format!("{}\n", rest.join(" ")));
     }
 }
 
@@ -241,17 +241,17 @@ fn a_missing_directory_is_created_for_v_and_refused_for_mount_as_in_docker() {
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(shown(&output).contains("note: ") && shown(&output).contains("is created"), "{}", shown(&output));
     assert_eq!(std::fs::read_to_string(machine.path().join("new/deep/file")).unwrap(), "written\n");
-    let said =
-        machine.bad(2, &run_words(&["--rm", "--mount", "type=bind,source=./absent,target=/data"], &["true"]));
-    assert!(said.contains("not found") && said.contains("hint: "), "{said}");
-    machine.bad(2, &run_words(&["--rm", "-v", "./never:/data", "--memory", "much"], &["true"]));
+    let message = machine
+        .bad(2, &run_arguments(&["--rm", "--mount", "type=bind,source=./absent,target=/data"], &["true"]));
+    assert!(message.contains("not found") && message.contains("hint: "), "{message}");
+    machine.bad(2, &run_arguments(&["--rm", "-v", "./never:/data", "--memory", "much"], &["true"]));
     let no_image = ["run", "--rm", "-v", "./never:/data", "oci:./no-such-layout"];
     assert_ne!(code(&machine.call(&no_image)), 0);
     for absent in ["absent", "never", "~"] {
         assert!(!machine.path().join(absent).exists(), "{absent}");
     }
-    let said = machine.bad(2, &run_words(&["--rm", "-v", "~:/data"], &["true"]));
-    assert!(said.contains("cannot mount `~`"), "{said}");
+    let message = machine.bad(2, &run_arguments(&["--rm", "-v", "~:/data"], &["true"]));
+    assert!(message.contains("cannot mount `~`"), "{message}");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn annotations_are_in_the_description_of_a_container() {
 }
 
 #[test]
-fn a_tmpfs_runs_no_program_unless_it_was_asked_to_as_in_docker() {
+fn a_tmpfs_runs_no_program_without_the_option_exec_as_in_docker() {
     let Some(machine) = machine() else { return };
     let script = "cp /bin/busybox /scratch/echo && /scratch/echo ran || echo refused";
     assert_eq!(inside(&machine, &["--tmpfs", "/scratch"], &format!("({script}) 2>/dev/null")), "refused");
@@ -309,9 +309,9 @@ fn sysctls_of_the_containers_namespaces_are_set() {
     assert_eq!(inside(&machine, &options, script), "123\n81");
     let ours = std::fs::read_to_string("/proc/sys/kernel/shmmni").unwrap();
     assert_ne!(ours.trim(), "123", "the host's is as it was");
-    let said =
-        machine.bad(2, &run_words(&["--rm", "--ipc", "host", "--sysctl", "kernel.shmmni=9"], &["true"]));
-    assert!(said.contains("--sysctl kernel.shmmni"), "{said}");
+    let message =
+        machine.bad(2, &run_arguments(&["--rm", "--ipc", "host", "--sysctl", "kernel.shmmni=9"], &["true"]));
+    assert!(message.contains("--sysctl kernel.shmmni"), "{message}");
 }
 
 #[test]
@@ -348,8 +348,8 @@ fn a_device_can_have_another_name_and_be_for_reading_alone() {
     let options = ["--device", "/dev/null:/dev/nothing:r", "--device", "/dev/zero:/dev/more"];
     let script = "cat /dev/nothing; echo read; (echo x > /dev/more) && echo wrote";
     assert_eq!(inside(&machine, &options, script), "read\nwrote");
-    let said = machine.bad(2, &run_words(&["--rm", "--device", "/dev/no-such-node"], &["true"]));
-    assert!(said.contains("--device: cannot read /dev/no-such-node"), "{said}");
+    let message = machine.bad(2, &run_arguments(&["--rm", "--device", "/dev/no-such-node"], &["true"]));
+    assert!(message.contains("--device: cannot read /dev/no-such-node"), "{message}");
 }
 
 #[test]
@@ -373,11 +373,11 @@ fn mounts_of_the_long_form_are_those_of_the_short_one() {
 #[test]
 fn the_id_is_written_to_a_file_that_must_not_exist() {
     let Some(machine) = machine() else { return };
-    let words = run_words(&["-d", "--name", "known", "--cidfile", "id"], &["sleep", "1000"]);
-    let id = machine.good(&words);
+    let arguments = run_arguments(&["-d", "--name", "known", "--cidfile", "id"], &["sleep", "1000"]);
+    let id = machine.good(&arguments);
     assert_eq!(std::fs::read_to_string(machine.path().join("id")).unwrap(), id.trim());
-    let said = machine.bad(2, &run_words(&["--rm", "--cidfile", "id"], &["true"]));
-    assert!(said.contains("--cidfile") && said.contains("exists"), "{said}");
+    let message = machine.bad(2, &run_arguments(&["--rm", "--cidfile", "id"], &["true"]));
+    assert!(message.contains("--cidfile") && message.contains("exists"), "{message}");
     assert_eq!(machine.list().len(), 1);
 }
 
@@ -400,13 +400,13 @@ fn an_images_stop_signal_may_be_any_and_nonsense_is_term_with_a_warning() {
         Image::of(&machine).stop_signal(signal).write(&layout);
         let name = format!("by-{index}");
         let image = format!("oci:{layout}");
-        let words = ["run", "-d", "--network", "none", "--name", &name, &image, "sh", "-c", script];
-        let output = machine.call(&words);
+        let arguments = ["run", "-d", "--network", "none", "--name", &name, &image, "sh", "-c", script];
+        let output = machine.call(&arguments);
         assert_eq!(code(&output), 0, "{signal}: {}", shown(&output));
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(said.contains("warning: unknown StopSignal"), warns, "{signal}: {said}");
-        assert!(!said.contains('\u{1b}'), "{said:?}");
-        machine.until_said(&name, "ready");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(stderr.contains("warning: unknown StopSignal"), warns, "{signal}: {stderr}");
+        assert!(!stderr.contains('\u{1b}'), "{stderr:?}");
+        machine.until_logged(&name, "ready");
         machine.good(&["stop", &name]);
         assert_eq!(machine.status(&name)["exit_code"], expected, "{signal}");
     }
@@ -429,18 +429,18 @@ fn an_init_forwards_signals_reaps_and_ends_with_the_programs_code() {
     let Some(machine) = machine() else { return };
     assert_eq!(code(&machine.sh(&["--init"], "exit 7")), 7);
     assert_eq!(code(&machine.sh(&["--init"], "kill -9 $$")), 137);
-    let output = machine.call(&run_words(&["--rm", "--init"], &["no-such-program"]));
+    let output = machine.call(&run_arguments(&["--rm", "--init"], &["no-such-program"]));
     assert_eq!(code(&output), 127, "{}", shown(&output));
     // A plain program ends by TERM, since it is not PID 1.
     let mut child = machine.spawn(&["--init", "--name", "plain"], "echo ready; exec sleep 1000");
-    machine.until_said("plain", "ready");
+    machine.until_logged("plain", "ready");
     until("it is asleep", || machine.good(&["exec", "plain", "ps"]).contains("sleep 1000"));
     super::machine::send(child.id().into(), rustix::process::Signal::TERM);
     until("it ends", || child.try_wait().unwrap().is_some());
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    // What a program leaves behind does not stay as a zombie.
+    // Orphaned processes do not stay as zombies.
     machine.start("parent", &["--init"], "(sleep 0.1 & ); (sleep 0.1 &); echo left; sleep 1000");
-    machine.until_said("parent", "left");
+    machine.until_logged("parent", "left");
     until("both are reaped", || {
         let listed = machine.good(&["exec", "parent", "ps", "-o", "stat,args"]);
         !listed.contains("sleep 0.1") && !listed.lines().any(|line| line.trim_start().starts_with('Z'))
@@ -452,15 +452,15 @@ fn an_init_shows_the_container_nothing_of_the_host() {
     let Some(machine) = machine() else { return };
     let script =
         "cat /proc/1/cmdline /proc/1/environ /proc/1/comm 2>&1 | tr '\\0' ' '; ls /proc/1/fd 2>&1 | wc -l";
-    let words = run_words(&["--rm", "--init", "--cap-add", "SYS_PTRACE"], &["sh", "-c", script]);
-    let output = machine.command(&words).env("HOST_CANARY", "host-canary-value").output().unwrap();
-    let said = shown(&output);
-    assert_eq!(code(&output), 0, "{said}");
-    assert!(said.contains("cudock-init"), "{said}");
+    let arguments = run_arguments(&["--rm", "--init", "--cap-add", "SYS_PTRACE"], &["sh", "-c", script]);
+    let output = machine.command(&arguments).env("HOST_CANARY", "host-canary-value").output().unwrap();
+    let text = shown(&output);
+    assert_eq!(code(&output), 0, "{text}");
+    assert!(text.contains("cudock-init"), "{text}");
     for secret in ["host-canary-value", "monitor", machine.path().to_str().unwrap()] {
-        assert!(!said.contains(secret), "{secret}: {said}");
+        assert!(!text.contains(secret), "{secret}: {text}");
     }
-    let plain = run_words(&["--rm", "--init"], &["cat", "/proc/1/environ"]);
+    let plain = run_arguments(&["--rm", "--init"], &["cat", "/proc/1/environ"]);
     let output = machine.command(&plain).env("HOST_CANARY", "host-canary-value").output().unwrap();
     assert!(!shown(&output).contains("host-canary-value"), "{}", shown(&output));
 }

@@ -1,6 +1,6 @@
-//! Command lines of `docker run` from the documentation of popular images, run with an image whose program says what it sees.
+//! Command lines of `docker run` from the documentation of popular images, run with an image whose program prints what it sees.
 //!
-//! The oracle is what docker makes of each line (`cudock_testkit::docker_lines`). Lines that need devices or networks that are not
+//! The oracle is the container that docker makes of each line (`cudock_testkit::docker_lines`). Lines that need devices or networks that are not
 //! here are only parsed, in `src/verbs/containers/request/tests.rs`.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use super::machine::{Machine, installed, machine, started_by, until};
 use super::pseudo_terminal::Terminal;
 use crate::support::{code, shown};
 
-/// Says what it sees, one thing per line, and waits.
+/// Prints what it sees, one fact per line, and waits.
 const STAND_IN: &str = r#"#!/bin/sh
 echo program=$0
 for word in "$@"; do printf 'argument=%s\n' "$word"; done
@@ -41,7 +41,7 @@ echo end=here
 exec sleep 1000
 "#;
 
-/// What a program said, by its names.
+/// The output of a program, by name.
 type Seen = BTreeMap<String, Vec<String>>;
 
 fn seen(text: &str) -> Seen {
@@ -82,17 +82,17 @@ fn write_image(machine: &Machine) {
     Image::of(machine).config(config).write("stand-in");
 }
 
-/// The words of a line for this machine: with the image that says what it sees, and with directories of the host below `host`.
-fn words(machine: &Machine, line: &DockerLine, shell: &Shell) -> Vec<String> {
-    let mut words = line.words(shell);
-    let image = words.iter().position(|word| *word == line.image).unwrap();
-    "oci:stand-in".clone_into(&mut words[image]);
+/// The arguments of a line for this machine: with the image that prints what it sees, and with directories of the host below `host`.
+fn local_arguments(machine: &Machine, line: &DockerLine, shell: &Shell) -> Vec<String> {
+    let mut arguments = line.words(shell);
+    let image = arguments.iter().position(|word| *word == line.image).unwrap();
+    "oci:stand-in".clone_into(&mut arguments[image]);
     for (source, _) in line.binds.iter().map(|bind| shell.mount(bind)) {
         let here = host_path(machine, &source);
         if line.existing.contains(&source) {
             fs::create_dir_all(&here).unwrap();
         }
-        for word in &mut words[..image] {
+        for word in &mut arguments[..image] {
             for (before, after) in [("", ":"), ("source=", ",")] {
                 let (written, own) = (format!("{before}{source}{after}"), format!("{before}{here}{after}"));
                 *word = word.replacen(&written, &own, 1);
@@ -103,21 +103,21 @@ fn words(machine: &Machine, line: &DockerLine, shell: &Shell) -> Vec<String> {
     if line.gpus.is_some() {
         own.push("--driver-root=driver".to_owned());
     }
-    own.into_iter().chain(words).collect()
+    own.into_iter().chain(arguments).collect()
 }
 
-/// Where a directory of the host is in this test.
+/// The path of a directory of the host in this test.
 fn host_path(machine: &Machine, source: &str) -> String {
     let below = machine.path().to_str().unwrap();
     if source.starts_with(below) { source.to_owned() } else { format!("{below}/host{source}") }
 }
 
 /// The command in a network of its own, where all ports are free.
-fn in_own_network(machine: &Machine, words: &[String], line: &DockerLine) -> Command {
-    let command = machine.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+fn in_own_network(machine: &Machine, arguments: &[String], line: &DockerLine) -> Command {
+    let command = machine.command(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let script = "busybox ip link set lo up && readlink /proc/self/ns/net > net && exec \"$0\" \"$@\"";
     let mut outer = started_by(&["unshare", "--net", "sh", "-c", script], &command);
-    outer.envs(line.passed_on(words));
+    outer.envs(line.passed_on(arguments));
     outer
 }
 
@@ -141,23 +141,23 @@ impl Running {
         Self::Piped(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    /// What the program says, to its end.
-    fn until_said_all(&self, machine: &Machine, line: &DockerLine) -> String {
-        let mut said = String::new();
+    /// The output of the program, once it is complete.
+    fn full_output(&self, machine: &Machine, line: &DockerLine) -> String {
+        let mut output = String::new();
         for _ in 0..600 {
-            said = match self {
+            output = match self {
                 Self::Terminal(terminal) => terminal.shown(),
                 Self::Piped(_) | Self::Detached => {
                     let ids = machine.good(&["ps", "--quiet"]);
                     ids.lines().map(|id| machine.logs(id)).collect()
                 }
             };
-            if said.contains("end=here") {
-                return said;
+            if output.contains("end=here") {
+                return output;
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        panic!("it does not run: {}\n{said}", line.line);
+        panic!("it does not run: {}\n{output}", line.line);
     }
 
     fn end(self) {
@@ -181,10 +181,10 @@ fn documented_command_lines_give_the_containers_that_docker_gives() {
     let lines: Vec<_> = docker_lines().into_iter().filter(runs_here).collect();
     assert!(lines.len() >= 55, "{} lines", lines.len());
     for line in lines {
-        let words = words(&machine, &line, &shell);
-        let running = Running::start(in_own_network(&machine, &words, &line), &line);
-        let said = running.until_said_all(&machine, &line);
-        check(&machine, &line, &shell, &seen(&said));
+        let arguments = local_arguments(&machine, &line, &shell);
+        let running = Running::start(in_own_network(&machine, &arguments, &line), &line);
+        let output = running.full_output(&machine, &line);
+        check(&machine, &line, &shell, &seen(&output));
         let listed = machine.list();
         let id = listed[0]["id"].as_str().unwrap();
         check_list(&line, &listed[0]);

@@ -10,7 +10,7 @@ use super::machine::Machine;
 pub(super) const VERSION: &str = "580.159.04";
 pub(super) const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// The libraries of the driver: what they are called, the name programs know them by, the capability they are for.
+/// The libraries of the driver: file name, the name that programs load them by, their capability.
 pub(super) const ALL: [(&str, &str, &str); 6] = [
     ("libcuda", "1", "compute"),
     ("libnvidia-ptxjitcompiler", "1", "compute"),
@@ -20,7 +20,7 @@ pub(super) const ALL: [(&str, &str, &str); 6] = [
     ("libnvidia-ngx", "1", "ngx"),
 ];
 
-/// Puts a driver with two GPUs below `files`, with its nodes below `devices`; none where nodes cannot be made.
+/// Puts a driver with two GPUs below `files`, with its nodes below `devices`; `None` where nodes cannot be created.
 pub(super) fn install(machine: &Machine, files: &str, devices: &str) -> Option<(PathBuf, PathBuf)> {
     for (stem, soname, _) in ALL {
         machine.write(&format!("{files}/{LIBRARIES}/{stem}.so.{VERSION}"), format!("\x7fELF\x02\x01 {stem}"));
@@ -68,7 +68,7 @@ fn node(path: &Path, major: u32, minor: u32) -> Option<()> {
     None
 }
 
-/// Puts a libcuda that answers in the place of the one that is only a file; none where nothing compiles C.
+/// Replaces the libcuda that is only a file with one that answers; `None` without a C compiler.
 pub(super) fn install_cuda(driver: &Path, definitions: &[&str]) -> Option<()> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gpu/gpu-test/tests/fake_cuda.c");
     let library = driver.join(LIBRARIES).join(format!("libcuda.so.{VERSION}"));

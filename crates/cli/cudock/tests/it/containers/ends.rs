@@ -1,8 +1,8 @@
-//! What `run` ends with.
+//! Exit codes of `run`.
 
 use rustix::process::Signal;
 
-use super::machine::{machine, run_words, send};
+use super::machine::{machine, run_arguments, send};
 use crate::support::{code, shown};
 
 #[test]
@@ -18,36 +18,36 @@ fn the_exit_code_is_the_programs() {
 #[test]
 fn a_program_that_is_not_there_is_127() {
     let Some(machine) = machine() else { return };
-    let said = machine.bad(127, &run_words(&["--rm"], &["no-such-program"]));
-    assert!(said.contains("error: `no-such-program` not found in the container's PATH"), "{said}");
-    let said = machine.bad(127, &run_words(&["--rm"], &["/opt/no/such"]));
-    assert!(said.contains("error: /opt/no/such not found in the container"), "{said}");
+    let message = machine.bad(127, &run_arguments(&["--rm"], &["no-such-program"]));
+    assert!(message.contains("error: `no-such-program` not found in the container's PATH"), "{message}");
+    let message = machine.bad(127, &run_arguments(&["--rm"], &["/opt/no/such"]));
+    assert!(message.contains("error: /opt/no/such not found in the container"), "{message}");
 }
 
 #[test]
 fn a_program_that_cannot_be_executed_is_126() {
     let Some(machine) = machine() else { return };
-    let said = machine.bad(126, &run_words(&["--rm"], &["/etc/passwd"]));
-    assert!(said.contains("error: cannot execute /etc/passwd: permission denied"), "{said}");
-    let said = machine.bad(126, &run_words(&["--rm"], &["/etc"]));
-    assert!(said.contains("error: /etc is a directory"), "{said}");
+    let message = machine.bad(126, &run_arguments(&["--rm"], &["/etc/passwd"]));
+    assert!(message.contains("error: cannot execute /etc/passwd: permission denied"), "{message}");
+    let message = machine.bad(126, &run_arguments(&["--rm"], &["/etc"]));
+    assert!(message.contains("error: /etc is a directory"), "{message}");
 }
 
 #[test]
-fn a_program_for_no_machine_is_126_in_the_kernels_words() {
+fn a_program_for_no_machine_is_126_with_the_kernels_message() {
     use std::os::unix::fs::PermissionsExt;
     let Some(machine) = machine() else { return };
     let file = machine.write("root/bin/odd", "neither a binary nor a script\n");
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let said = machine.bad(126, &run_words(&["--rm"], &["odd"]));
-    assert!(said.contains("odd: Exec format error"), "{said}");
+    let message = machine.bad(126, &run_arguments(&["--rm"], &["odd"]));
+    assert!(message.contains("odd: Exec format error"), "{message}");
 }
 
 #[test]
 fn a_program_that_a_signal_ended_is_128_and_the_signal() {
     let Some(machine) = machine() else { return };
     let child = machine.spawn(&["--name", "shot"], "echo begun; sleep 1000");
-    machine.until_said("shot", "begun");
+    machine.until_logged("shot", "begun");
     send(machine.status("shot")["pid"].as_u64().unwrap(), Signal::KILL);
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 137, "{}", shown(&output));
@@ -57,15 +57,15 @@ fn a_program_that_a_signal_ended_is_128_and_the_signal() {
 }
 
 #[test]
-fn a_detached_start_that_fails_says_why_and_ends_as_the_foreground_does() {
+fn a_detached_start_that_fails_shows_the_reason_and_exits_as_the_foreground_does() {
     let Some(machine) = machine() else { return };
-    let said = machine.bad(127, &run_words(&["-d"], &["no-such-program"]));
-    assert!(said.contains("error: `no-such-program` not found in the container's PATH"), "{said}");
-    let said = machine.bad(126, &run_words(&["-d"], &["/etc"]));
-    assert!(said.contains("error: /etc is a directory"), "{said}");
-    let said = machine.bad(2, &run_words(&["-d", "--user", "bob"], &["true"]));
-    assert!(said.contains("error: the image has no user `bob` in /etc/passwd"), "{said}");
-    let output = machine.call(&run_words(&["-d", "--rm"], &["no-such-program"]));
+    let message = machine.bad(127, &run_arguments(&["-d"], &["no-such-program"]));
+    assert!(message.contains("error: `no-such-program` not found in the container's PATH"), "{message}");
+    let message = machine.bad(126, &run_arguments(&["-d"], &["/etc"]));
+    assert!(message.contains("error: /etc is a directory"), "{message}");
+    let message = machine.bad(2, &run_arguments(&["-d", "--user", "bob"], &["true"]));
+    assert!(message.contains("error: the image has no user `bob` in /etc/passwd"), "{message}");
+    let output = machine.call(&run_arguments(&["-d", "--rm"], &["no-such-program"]));
     assert!(output.stdout.is_empty(), "{}", shown(&output));
 }
 
@@ -73,8 +73,8 @@ fn a_detached_start_that_fails_says_why_and_ends_as_the_foreground_does() {
 fn a_start_that_fails_leaves_nothing_when_it_was_to_be_removed() {
     let Some(machine) = machine() else { return };
     for detach in [&["--rm"][..], &["--rm", "-d"]] {
-        machine.bad(127, &run_words(detach, &["no-such-program"]));
-        machine.bad(2, &run_words(&[detach, &["--user", "bob"]].concat(), &["true"]));
+        machine.bad(127, &run_arguments(detach, &["no-such-program"]));
+        machine.bad(2, &run_arguments(&[detach, &["--user", "bob"]].concat(), &["true"]));
         assert_eq!(machine.list().len(), 0);
     }
 }
@@ -94,15 +94,15 @@ fn a_bad_call_is_2_and_makes_nothing() {
         (&["--rm", "--restart", "always"], "--rm and --restart contradict each other"),
         (&["--workdir", "here"], "the working directory `here` is not an absolute path"),
     ];
-    for (options, words) in calls {
-        let said = machine.bad(2, &run_words(options, &["true"]));
-        assert!(said.contains("error: ") && said.contains(words), "{options:?}: {said}");
+    for (options, expected) in calls {
+        let message = machine.bad(2, &run_arguments(options, &["true"]));
+        assert!(message.contains("error: ") && message.contains(expected), "{options:?}: {message}");
         assert_eq!(machine.list().len(), 0, "{options:?} left a container");
     }
-    let said = machine.bad(2, &["run"]);
-    assert!(said.contains("error: missing image") && said.contains("hint: "), "{said}");
-    let said = machine.bad(2, &["run", "--rootfs", "root"]);
-    assert!(said.contains("no command to run"), "{said}");
-    let said = machine.bad(2, &["run", "--rootfs", "nowhere", "--", "true"]);
-    assert!(said.contains("cannot read nowhere"), "{said}");
+    let message = machine.bad(2, &["run"]);
+    assert!(message.contains("error: missing image") && message.contains("hint: "), "{message}");
+    let message = machine.bad(2, &["run", "--rootfs", "root"]);
+    assert!(message.contains("no command to run"), "{message}");
+    let message = machine.bad(2, &["run", "--rootfs", "nowhere", "--", "true"]);
+    assert!(message.contains("cannot read nowhere"), "{message}");
 }

@@ -1,10 +1,10 @@
-//! Variables, and that those the user gives are in no file.
+//! Variables; those from the user are not in any file.
 
 use std::fs;
 use std::path::Path;
 
 use super::images::Image;
-use super::machine::{Machine, machine, run_words};
+use super::machine::{Machine, machine, run_arguments};
 
 const SECRET: &str = "correct-horse-battery-staple";
 
@@ -14,7 +14,7 @@ fn the_users_variables_come_over_the_images() {
     Image::of(&machine).variable("KIND", "image").variable("ONLY", "image").write("app");
     let file = machine.write("vars", "# a comment\n\nKIND=file\nFROM_FILE=a b=c\nHANDED_FILE\n");
     let script = "echo $KIND $ONLY $FROM_FILE $HANDED $HANDED_FILE $GIVEN; echo ${ABSENT-unset}";
-    let words = [
+    let arguments = [
         "run",
         "--rm",
         "--network",
@@ -36,7 +36,8 @@ fn the_users_variables_come_over_the_images() {
         "-c",
         script,
     ];
-    let output = machine.command(&words).env("HANDED", "ours").env("HANDED_FILE", "too").output().unwrap();
+    let output =
+        machine.command(&arguments).env("HANDED", "ours").env("HANDED_FILE", "too").output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "word image a b=c ours too last\nunset\n",
@@ -45,9 +46,9 @@ fn the_users_variables_come_over_the_images() {
 }
 
 #[test]
-fn nothing_of_our_own_environment_gets_in_unasked() {
+fn nothing_of_our_own_environment_gets_in_by_default() {
     let Some(machine) = machine() else { return };
-    let mut command = machine.command(&run_words(&["--rm"], &["env"]));
+    let mut command = machine.command(&run_arguments(&["--rm"], &["env"]));
     let output = command.env("OURS", "alone").env("LD_PRELOAD_LATER", "x").output().unwrap();
     let mut names: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(name_of).collect();
     names.sort();
@@ -65,7 +66,7 @@ fn what_the_user_gives_is_in_no_file_and_on_no_command_line() {
     let given = format!("GIVEN={SECRET}");
     let options = ["-e", &given, "--env-file", file.to_str().unwrap()];
     machine.start("keeper", &options, "echo ready; sleep 1000");
-    machine.until_said("keeper", "ready");
+    machine.until_logged("keeper", "ready");
     let script = "test $GIVEN = $FROM_FILE && echo $GIVEN | wc -c";
     assert_eq!(machine.good(&["exec", "keeper", "sh", "-c", script]), format!("{}\n", SECRET.len() + 1));
     nowhere(&machine);
@@ -97,8 +98,8 @@ fn nowhere(machine: &Machine) {
     });
     assert!(searched > 3, "there are files to search");
     for process in fs::read_dir("/proc").unwrap().flatten() {
-        let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
-        assert!(!contains(&words), "{} has it on its command line", process.path().display());
+        let command_line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        assert!(!contains(&command_line), "{} has it on its command line", process.path().display());
     }
 }
 
@@ -106,8 +107,8 @@ fn contains(bytes: &[u8]) -> bool {
     bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
 }
 
-fn files(folder: &Path, see: &mut dyn FnMut(&Path, &[u8])) {
-    for entry in fs::read_dir(folder).unwrap().flatten() {
+fn files(directory: &Path, see: &mut dyn FnMut(&Path, &[u8])) {
+    for entry in fs::read_dir(directory).unwrap().flatten() {
         let kind = entry.file_type().unwrap();
         if kind.is_dir() {
             files(&entry.path(), see);
@@ -121,9 +122,9 @@ fn files(folder: &Path, see: &mut dyn FnMut(&Path, &[u8])) {
 fn a_file_of_variables_is_refused_by_its_line_and_without_its_values() {
     let Some(machine) = machine() else { return };
     let file = machine.write("vars", format!("GOOD=1\n={SECRET}\n"));
-    let said = machine.bad(2, &run_words(&["--env-file", file.to_str().unwrap()], &["true"]));
-    assert!(said.contains("vars:2: not a variable"), "{said}");
-    assert!(!said.contains(SECRET), "{said}");
-    let said = machine.bad(2, &run_words(&["--env-file", "absent"], &["true"]));
-    assert!(said.contains("cannot read absent"), "{said}");
+    let message = machine.bad(2, &run_arguments(&["--env-file", file.to_str().unwrap()], &["true"]));
+    assert!(message.contains("vars:2: not a variable"), "{message}");
+    assert!(!message.contains(SECRET), "{message}");
+    let message = machine.bad(2, &run_arguments(&["--env-file", "absent"], &["true"]));
+    assert!(message.contains("cannot read absent"), "{message}");
 }

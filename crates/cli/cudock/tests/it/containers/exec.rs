@@ -18,22 +18,22 @@ fn it_ends_with_what_its_program_ended_with() {
     }
     let output = machine.call(&["exec", "host", "sh", "-c", "kill -9 $$"]);
     assert_eq!(code(&output), 137, "{}", shown(&output));
-    let said = machine.bad(127, &["exec", "host", "no-such-program"]);
-    assert!(said.contains("`no-such-program` not found in the container's PATH"), "{said}");
-    let said = machine.bad(126, &["exec", "host", "/etc/passwd"]);
-    assert!(said.contains("cannot execute /etc/passwd: permission denied"), "{said}");
+    let message = machine.bad(127, &["exec", "host", "no-such-program"]);
+    assert!(message.contains("`no-such-program` not found in the container's PATH"), "{message}");
+    let message = machine.bad(126, &["exec", "host", "/etc/passwd"]);
+    assert!(message.contains("cannot execute /etc/passwd: permission denied"), "{message}");
 }
 
 #[test]
-fn it_is_in_the_container_and_has_its_words() {
+fn it_runs_in_the_container_with_its_own_options() {
     let Some(machine) = machine() else { return };
     let options = ["-e", "KIND=container", "--user", "ann", "--workdir", "/srv", "--hostname", "inner"];
     machine.start("host", &options, "sleep 1000");
-    let said = machine.good(&["exec", "host", "sh", "-c", "echo $KIND $(id -u) $(pwd) $(hostname) $HOME"]);
-    assert_eq!(said, "container 1000 /srv inner /home/ann\n");
+    let stdout = machine.good(&["exec", "host", "sh", "-c", "echo $KIND $(id -u) $(pwd) $(hostname) $HOME"]);
+    assert_eq!(stdout, "container 1000 /srv inner /home/ann\n");
     let own = ["exec", "-e", "KIND=exec", "--user", "root", "--workdir", "/etc", "host", "sh", "-c"];
-    let said = machine.good(&[own.as_slice(), &["echo $KIND $(id -u) $(pwd) $HOME"]].concat());
-    assert_eq!(said, "exec 0 /etc /root\n");
+    let stdout = machine.good(&[own.as_slice(), &["echo $KIND $(id -u) $(pwd) $HOME"]].concat());
+    assert_eq!(stdout, "exec 0 /etc /root\n");
     for kind in ["pid", "ipc", "uts", "mnt", "net", "cgroup"] {
         let of = |process: &str| {
             machine.good(&["exec", "host", "readlink", &format!("/proc/{process}/ns/{kind}")])
@@ -67,12 +67,12 @@ fn one_that_does_not_run_cannot_be_entered() {
     let Some(machine) = machine() else { return };
     machine.start("over", &[], "exit 0");
     machine.good(&["wait", "over"]);
-    let said = machine.bad(2, &["exec", "over", "true"]);
-    assert!(said.contains("error: container over is exited, not running"), "{said}");
-    let said = machine.bad(2, &["exec", "nobody", "true"]);
+    let message = machine.bad(2, &["exec", "over", "true"]);
+    assert!(message.contains("error: container over is exited, not running"), "{message}");
+    let message = machine.bad(2, &["exec", "nobody", "true"]);
     assert!(
-        said.contains("error: no container `nobody`") && said.contains("hint: `cudock ps --all`"),
-        "{said}"
+        message.contains("error: no container `nobody`") && message.contains("hint: `cudock ps --all`"),
+        "{message}"
     );
 }
 
@@ -114,8 +114,8 @@ fn a_hundred_at_once_all_come_back() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(code(&output), expected, "{}", shown(&output));
     }
-    let folder = machine.inspect("host")["folder"].as_str().unwrap().to_owned();
-    let left = std::fs::read_dir(folder)
+    let directory = machine.inspect("host")["folder"].as_str().unwrap().to_owned();
+    let left = std::fs::read_dir(directory)
         .unwrap()
         .flatten()
         .map(|entry| entry.file_name())

@@ -1,10 +1,10 @@
-//! What is mounted into a container, and what it may write to.
+//! Mounts of a container, and the files it may write to.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::machine::{installed, machine, run_words, started_by};
+use super::machine::{installed, machine, run_arguments, started_by};
 use crate::support::{code, shown};
 
 #[test]
@@ -12,9 +12,9 @@ fn a_volume_is_read_and_written_on_both_sides() {
     let Some(machine) = machine() else { return };
     machine.write("data/in", "from outside\n");
     machine.write("volume/in", "from outside\n");
-    let said =
+    let stdout =
         machine.says(&["-v", "volume:/mnt/deep"], "cat /mnt/deep/in; echo from inside > /mnt/deep/out");
-    assert_eq!(said, "from outside\n");
+    assert_eq!(stdout, "from outside\n");
     assert_eq!(fs::read_to_string(machine.path().join("volume/out")).unwrap(), "from inside\n");
     let file = machine.write("one", "a file\n");
     let volume = format!("{}:/etc/one", file.display());
@@ -36,18 +36,18 @@ fn a_volume_that_may_only_be_read_is_not_written_to() {
     assert_eq!(fs::read_to_string(machine.path().join("volume/in")).unwrap(), "kept\n");
 }
 
-/// A file system in memory on a folder of this machine, for as long as this lives.
+/// A file system in memory on a directory of this machine, for as long as this lives.
 struct Mounted<'p>(&'p Path);
 
 impl<'p> Mounted<'p> {
-    fn on(folder: &'p Path) -> Option<Self> {
-        fs::create_dir_all(folder).unwrap();
-        let made = Command::new("mount").args(["-t", "tmpfs", "cudock-test"]).arg(folder).status();
+    fn on(directory: &'p Path) -> Option<Self> {
+        fs::create_dir_all(directory).unwrap();
+        let made = Command::new("mount").args(["-t", "tmpfs", "cudock-test"]).arg(directory).status();
         if !made.is_ok_and(|status| status.success()) {
             cudock_testkit::missing("mounts", "nothing can be mounted here");
             return None;
         }
-        Some(Self(folder))
+        Some(Self(directory))
     }
 }
 
@@ -86,19 +86,19 @@ fn nothing_that_is_mounted_inside_is_seen_outside() {
 #[test]
 fn a_volume_that_is_not_there_or_makes_no_sense_is_refused() {
     let Some(machine) = machine() else { return };
-    for (word, words) in [
+    for (word, expected) in [
         ("absent/below:/mnt", "at /mnt: not found"),
         ("/tmp", "it has no target"),
         ("/tmp:mnt", "the target must be an absolute path"),
         ("/tmp:/mnt:sometimes", "unknown option `sometimes`"),
     ] {
-        let said = machine.bad(2, &run_words(&["-v", word], &["true"]));
-        assert!(said.contains(words) && said.contains("hint: "), "{word}: {said}");
+        let message = machine.bad(2, &run_arguments(&["-v", word], &["true"]));
+        assert!(message.contains(expected) && message.contains("hint: "), "{word}: {message}");
     }
 }
 
 #[test]
-fn a_folder_in_memory_has_its_size_and_mode() {
+fn a_directory_in_memory_has_its_size_and_mode() {
     let Some(machine) = machine() else { return };
     let options = ["--tmpfs", "/scratch:size=2m,mode=1750"];
     assert_eq!(machine.says(&options, "stat -c %a /scratch"), "1750\n");
@@ -108,7 +108,7 @@ fn a_folder_in_memory_has_its_size_and_mode() {
 }
 
 #[test]
-fn shared_memory_has_the_size_that_was_asked_for() {
+fn shared_memory_has_the_size_of_the_option() {
     let Some(machine) = machine() else { return };
     let size = "df -k /dev/shm | tail -1 | awk '{print $2}'";
     assert_eq!(machine.says(&[], size), "65536\n");
@@ -134,7 +134,7 @@ fn what_a_container_writes_is_its_own() {
         &[],
         "echo mine > /etc/new; rm /www/hello; echo changed >> /etc/passwd; echo done; sleep 1000",
     );
-    machine.until_said("writer", "done");
+    machine.until_logged("writer", "done");
     assert_eq!(machine.says(&[], "ls /etc/new 2>/dev/null; cat /www/hello"), "hello from inside\n");
     assert!(!machine.root().join("etc/new").exists());
     assert_eq!(fs::read_to_string(machine.root().join("etc/passwd")).unwrap(), super::busybox::PASSWD);
@@ -143,7 +143,7 @@ fn what_a_container_writes_is_its_own() {
 }
 
 #[test]
-fn a_folder_on_an_overlay_is_refused_with_the_way_out() {
+fn a_directory_on_an_overlay_is_refused_with_a_hint() {
     let Some(machine) = machine() else { return };
     if !installed("unshare") {
         return;
@@ -152,7 +152,7 @@ fn a_folder_on_an_overlay_is_refused_with_the_way_out() {
         fs::create_dir(machine.path().join(name)).unwrap();
     }
     let script = "mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work overlay over && exec \"$@\"";
-    let cudock = machine.command(&run_words(&["--rm"], &["true"]));
+    let cudock = machine.command(&run_arguments(&["--rm"], &["true"]));
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script, "sh"]).arg(cudock.get_program()).args(cudock.get_args());
     let output = command
@@ -171,7 +171,7 @@ fn a_folder_on_an_overlay_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn file_systems_that_are_mounted_later_are_seen_where_that_was_asked_for() {
+fn file_systems_that_are_mounted_later_are_seen_in_a_volume_that_propagates() {
     let Some(machine) = machine() else { return };
     if !installed("unshare") {
         return;
@@ -180,8 +180,8 @@ fn file_systems_that_are_mounted_later_are_seen_where_that_was_asked_for() {
     let containers = [("private", "ro"), ("slave", "rslave"), ("shared", "rshared")];
     let start = containers.map(|(name, option)| {
         let volume = format!("./shared:/mnt:{option}");
-        let words = run_words(&["-d", "--name", name, "-v", &volume], &["sleep", "1000"]);
-        format!("\"$0\" {} > /dev/null\n", words.join(" "))
+        let arguments = run_arguments(&["-d", "--name", name, "-v", &volume], &["sleep", "1000"]);
+        format!("\"$0\" {} > /dev/null\n", arguments.join(" "))
     });
     let look = containers
         .map(|(name, _)| format!("\"$0\" exec {name} cat /mnt/later/file 2> /dev/null || echo hidden\n"));

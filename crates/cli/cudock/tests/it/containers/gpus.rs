@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::driver::{ALL, LIBRARIES, VERSION, install, install_cuda, uuid};
 use super::images::Image;
-use super::machine::{Machine, machine, run_words, until};
+use super::machine::{Machine, machine, run_arguments, until};
 use crate::support::{code, shown};
 
 const NODES: &str = "cd /dev; ls -d nvidia* 2>/dev/null | xargs";
@@ -21,7 +21,7 @@ fn says(machine: &Machine, options: &[&str], script: &str) -> String {
 }
 
 #[test]
-fn the_gpus_that_were_asked_for_are_there_and_no_others() {
+fn the_requested_gpus_are_there_and_no_others() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "driver", "driver") else { return };
     let second = uuid(1);
@@ -44,7 +44,7 @@ fn the_gpus_that_were_asked_for_are_there_and_no_others() {
 }
 
 #[test]
-fn gpus_can_be_asked_for_by_their_cdi_names_and_as_the_nvidia_runtime_is_asked() {
+fn gpus_can_be_requested_by_their_cdi_names_and_as_from_the_nvidia_runtime() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "driver", "driver") else { return };
     let both = "nvidia-uvm nvidia-uvm-tools nvidia0 nvidia1 nvidiactl";
@@ -64,17 +64,17 @@ fn gpus_can_be_asked_for_by_their_cdi_names_and_as_the_nvidia_runtime_is_asked()
         assert_eq!(says(&machine, options, NODES).trim(), expected, "{options:?}");
     }
     let twice = ["--driver-root", "driver", "--gpus", "all", "--device", "nvidia.com/gpu=all"];
-    let said = machine.bad(2, &run_words(&twice, &["true"]));
-    assert!(said.contains("--gpus and --device nvidia.com/gpu"), "{said}");
+    let message = machine.bad(2, &run_arguments(&twice, &["true"]));
+    assert!(message.contains("--gpus and --device nvidia.com/gpu"), "{message}");
 }
 
-/// Opens a node and says what came of it: a node without a driver behind it is one that may be opened.
+/// Opens a node and prints the result: a node without a driver behind it is one that may be opened.
 fn opening(node: &str) -> String {
     format!("dd if={node} of=/dev/null count=0 2>&1")
 }
 
 #[test]
-fn the_kernel_refuses_gpus_that_were_not_asked_for() {
+fn the_kernel_refuses_gpus_that_were_not_requested() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "driver", "driver") else { return };
     let made = format!("mknod /tmp/one c 195 1; {}", opening("/tmp/one"));
@@ -110,14 +110,14 @@ fn libraries_and_programs_follow_the_capabilities() {
         }
         assert_eq!(found.contains("nvidia-smi"), expected.contains(&"utility"), "{capabilities:?}");
     }
-    let said = machine.bad(
+    let message = machine.bad(
         2,
-        &run_words(
+        &run_arguments(
             &["--driver-root", "driver", "--gpus", "all", "--driver-capabilities", "compte"],
             &["true"],
         ),
     );
-    assert!(said.contains("compte") && said.contains("did you mean `compute`?"), "{said}");
+    assert!(message.contains("compte") && message.contains("did you mean `compute`?"), "{message}");
 }
 
 #[test]
@@ -125,20 +125,26 @@ fn a_loader_finds_the_libraries() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "driver", "driver") else { return };
     let script = "cat $(find / -xdev -name libcuda.so.1); find / -xdev -name libcuda.so; strings /etc/ld.so.cache | grep -c libcuda.so.1";
-    let said = says(&machine, &["--gpus", "all"], script);
-    assert!(said.contains("libcuda"), "{said}");
-    assert!(said.contains("/libcuda.so\n"), "{said}");
-    assert!(!said.trim_end().ends_with('0'), "it is in the loader's cache: {said}");
-    let said = says(
+    let stdout = says(&machine, &["--gpus", "all"], script);
+    assert!(stdout.contains("libcuda"), "{stdout}");
+    assert!(stdout.contains("/libcuda.so\n"), "{stdout}");
+    assert!(!stdout.trim_end().ends_with('0'), "it is in the loader's cache: {stdout}");
+    let stdout = says(
         &machine,
         &["--gpus", "all"],
         "find / -xdev -name 'libcuda.so*' | xargs ls -l; env | grep NVIDIA",
     );
-    assert!(said.contains("NVIDIA_VISIBLE_DEVICES=void"), "no toolkit maps them in a second time: {said}");
+    assert!(
+        stdout.contains("NVIDIA_VISIBLE_DEVICES=void"),
+        "no toolkit maps them in a second time: {stdout}"
+    );
     let output = sh(&machine, &["--gpus", "all"], "echo x > $(find / -xdev -name libcuda.so.580*)");
     assert!(shown(&output).contains("Read-only file system"), "{}", shown(&output));
     for path in ["etc/ld.so.cache", "usr"] {
-        assert!(!machine.root().join(path).exists(), "the folder it was made of is not written to: {path}");
+        assert!(
+            !machine.root().join(path).exists(),
+            "the directory it was made of is not written to: {path}"
+        );
     }
 }
 
@@ -154,20 +160,20 @@ fn files_and_devices_may_be_in_two_places() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "files", "devices") else { return };
     let options = ["--gpus", "all", "--driver-root", "files", "--device-root", "devices"];
-    let said = machine.says(&options, &format!("{NODES}; find / -xdev -name libcuda.so.1"));
-    assert!(said.contains("nvidia0 nvidia1") && said.contains("libcuda.so.1"), "{said}");
+    let stdout = machine.says(&options, &format!("{NODES}; find / -xdev -name libcuda.so.1"));
+    assert!(stdout.contains("nvidia0 nvidia1") && stdout.contains("libcuda.so.1"), "{stdout}");
 }
 
 #[test]
 fn what_the_module_lets_a_container_change_is_nothing() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "driver", "driver") else { return };
-    let said =
+    let stdout =
         says(&machine, &["--gpus", "all"], "cat /proc/driver/nvidia/params 2>/dev/null || echo no module");
     if Path::new("/proc/driver/nvidia/params").exists() {
-        assert!(said.contains("ModifyDeviceFiles: 0"), "{said}");
+        assert!(stdout.contains("ModifyDeviceFiles: 0"), "{stdout}");
     } else {
-        assert_eq!(said, "no module\n");
+        assert_eq!(stdout, "no module\n");
     }
 }
 
@@ -185,11 +191,11 @@ fn an_image_alone_gets_no_gpu() {
     let Some(_) = install(&machine, "driver", "driver") else { return };
     Image::of(&machine).variable("NVIDIA_VISIBLE_DEVICES", "all").write("app");
     let run = ["run", "--rm", "--network", "none", "--driver-root", "driver"];
-    let said = machine.good(&[run.as_slice(), &["oci:app", "sh", "-c", NODES]].concat());
-    assert_eq!(said.trim(), "");
-    let said =
+    let stdout = machine.good(&[run.as_slice(), &["oci:app", "sh", "-c", NODES]].concat());
+    assert_eq!(stdout.trim(), "");
+    let stdout =
         machine.good(&[run.as_slice(), &["--gpus", "device=1", "oci:app", "sh", "-c", NODES]].concat());
-    assert!(said.contains("nvidia1") && !said.contains("nvidia0"), "the command line decides: {said}");
+    assert!(stdout.contains("nvidia1") && !stdout.contains("nvidia0"), "the command line decides: {stdout}");
 }
 
 #[test]
@@ -199,11 +205,14 @@ fn an_images_capabilities_are_heard() {
     Image::of(&machine).variable("NVIDIA_DRIVER_CAPABILITIES", "utility").write("app");
     let run = ["run", "--rm", "--network", "none", "--driver-root", "driver", "--gpus", "all"];
     let script = "find / -xdev -name 'lib*.so.1'";
-    let said = machine.good(&[run.as_slice(), &["oci:app", "sh", "-c", script]].concat());
-    assert!(said.contains("libnvidia-ml") && !said.contains("libcuda"), "{said}");
+    let stdout = machine.good(&[run.as_slice(), &["oci:app", "sh", "-c", script]].concat());
+    assert!(stdout.contains("libnvidia-ml") && !stdout.contains("libcuda"), "{stdout}");
     let more = ["--driver-capabilities", "compute", "oci:app", "sh", "-c", script];
-    let said = machine.good(&[run.as_slice(), &more].concat());
-    assert!(said.contains("libcuda") && !said.contains("libnvidia-ml"), "the command line decides: {said}");
+    let stdout = machine.good(&[run.as_slice(), &more].concat());
+    assert!(
+        stdout.contains("libcuda") && !stdout.contains("libnvidia-ml"),
+        "the command line decides: {stdout}"
+    );
 }
 
 #[test]
@@ -216,9 +225,9 @@ fn what_an_image_requires_is_checked_before_it_starts() {
     let all = |more: &[&str]| machine.call(&[run.as_slice(), more].concat());
     let output = all(&["--gpus", "all", "oci:future", "echo", "started"]);
     assert_eq!(code(&output), 3, "{}", shown(&output));
-    let said = shown(&output);
-    assert!(said.contains("error: ") && said.contains("cuda>=99.0") && !said.contains("started"), "{said}");
-    assert!(said.contains("hint: ") && said.contains("NVIDIA_DISABLE_REQUIRE"), "{said}");
+    let text = shown(&output);
+    assert!(text.contains("error: ") && text.contains("cuda>=99.0") && !text.contains("started"), "{text}");
+    assert!(text.contains("hint: ") && text.contains("NVIDIA_DISABLE_REQUIRE"), "{text}");
     for more in [
         &["--gpus", "all", "oci:present", "echo", "started"][..],
         &["--gpus", "all", "-e", "NVIDIA_DISABLE_REQUIRE=1", "oci:future", "echo", "started"],
@@ -230,11 +239,11 @@ fn what_an_image_requires_is_checked_before_it_starts() {
 }
 
 #[test]
-fn gpus_that_are_not_there_are_said_with_those_that_are() {
+fn missing_gpus_are_reported_with_those_that_exist() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "driver", "driver") else { return };
     let first = uuid(0);
-    for (which, words, hint) in [
+    for (which, expected, hint) in [
         ("device=7", "no GPU `7` here", first.as_str()),
         ("3", "3 GPUs requested, 2 available", "at most 2"),
         ("GPU-nowhere", "GPU-nowhere", first.as_str()),
@@ -242,10 +251,10 @@ fn gpus_that_are_not_there_are_said_with_those_that_are() {
     ] {
         for detach in [&["--rm"][..], &["--rm", "-d"]] {
             let options = [&["--driver-root", "driver", "--gpus", which], detach].concat();
-            let output = machine.call(&run_words(&options, &["true"]));
+            let output = machine.call(&run_arguments(&options, &["true"]));
             assert!(matches!(code(&output), 2 | 3), "{which}: {}", shown(&output));
             assert!(
-                shown(&output).contains(words) && shown(&output).contains(hint),
+                shown(&output).contains(expected) && shown(&output).contains(hint),
                 "{which}: {}",
                 shown(&output)
             );
@@ -253,7 +262,7 @@ fn gpus_that_are_not_there_are_said_with_those_that_are() {
     }
     std::fs::create_dir(machine.path().join("empty")).unwrap();
     let options = ["--rm", "--gpus", "all", "--driver-root", "empty"];
-    let output = machine.call(&run_words(&options, &["true"]));
+    let output = machine.call(&run_arguments(&options, &["true"]));
     assert_eq!(code(&output), 3, "{}", shown(&output));
     assert!(shown(&output).contains("no NVIDIA driver found below"), "{}", shown(&output));
 }
@@ -265,17 +274,20 @@ fn a_driver_that_changes_while_a_container_is_stopped_is_found_as_it_is_then() {
     let script = "find / -xdev -name 'libcuda.so.*.*' | xargs basename; test -e /once && exit 0; touch /once; sleep 1; exit 1";
     let options = ["--driver-root", "driver", "--gpus", "all", "--restart", "on-failure:1"];
     machine.start("updated", &options, script);
-    machine.until_said("updated", VERSION);
+    machine.until_logged("updated", VERSION);
     for (stem, soname, _) in ALL {
-        let folder = driver.join(LIBRARIES);
+        let directory = driver.join(LIBRARIES);
         std::fs::rename(
-            folder.join(format!("{stem}.so.{VERSION}")),
-            folder.join(format!("{stem}.so.590.10")),
+            directory.join(format!("{stem}.so.{VERSION}")),
+            directory.join(format!("{stem}.so.590.10")),
         )
         .unwrap();
-        std::fs::remove_file(folder.join(format!("{stem}.so.{soname}"))).unwrap();
-        std::os::unix::fs::symlink(format!("{stem}.so.590.10"), folder.join(format!("{stem}.so.{soname}")))
-            .unwrap();
+        std::fs::remove_file(directory.join(format!("{stem}.so.{soname}"))).unwrap();
+        std::os::unix::fs::symlink(
+            format!("{stem}.so.590.10"),
+            directory.join(format!("{stem}.so.{soname}")),
+        )
+        .unwrap();
     }
     let version = driver.join("proc/driver/nvidia/version");
     let text = std::fs::read_to_string(&version).unwrap().replace(VERSION, "590.10");
@@ -291,11 +303,11 @@ fn a_gpu_that_computes_is_seen_before_the_program_starts() {
     let Some(()) = install_cuda(&driver, &["DEVICES=2"]) else { return };
     let options = ["--driver-root", "driver", "--gpus", "all", "--verify-gpu"];
     let output = machine.sh(&options, "echo started");
-    let said = shown(&output);
-    assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"started\n"[..]), "{said}");
-    assert!(String::from_utf8_lossy(&output.stderr).lines().count() >= 2, "what was seen is said: {said}");
-    let said = machine.bad(2, &run_words(&["--verify-gpu"], &["true"]));
-    assert!(said.contains("--verify-gpu without --gpus"), "{said}");
+    let text = shown(&output);
+    assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"started\n"[..]), "{text}");
+    assert!(String::from_utf8_lossy(&output.stderr).lines().count() >= 2, "what was seen is shown: {text}");
+    let message = machine.bad(2, &run_arguments(&["--verify-gpu"], &["true"]));
+    assert!(message.contains("--verify-gpu without --gpus"), "{message}");
 }
 
 #[test]
@@ -308,12 +320,12 @@ fn a_gpu_that_does_not_compute_keeps_the_program_from_starting() {
         let Some(()) = install_cuda(&driver, definitions) else { return };
         for detach in [&["--rm"][..], &["--rm", "-d"]] {
             let options = [&["--driver-root", "driver", "--gpus", "all", "--verify-gpu"], detach].concat();
-            let output = machine.call(&run_words(&options, &["echo", "started"]));
-            let said = shown(&output);
-            assert_eq!(code(&output), 3, "{definitions:?}: {said}");
+            let output = machine.call(&run_arguments(&options, &["echo", "started"]));
+            let text = shown(&output);
+            assert_eq!(code(&output), 3, "{definitions:?}: {text}");
             assert!(
-                said.contains("the GPU does not work in the container") && !said.contains("started"),
-                "{said}"
+                text.contains("the GPU does not work in the container") && !text.contains("started"),
+                "{text}"
             );
         }
     }
@@ -346,9 +358,9 @@ fn a_proof_is_made_by_the_run_that_verifies_and_by_nothing_else() {
         assert!(shown(&output).contains("has no proof that this key signed"), "{}", shown(&output));
     }
     let output = run(&verified, "oci:app");
-    let said = shown(&output);
-    assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"started\n"[..]), "{said}");
-    assert!(said.contains("proof attached to sha256:"), "{said}");
+    let text = shown(&output);
+    assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"started\n"[..]), "{text}");
+    assert!(text.contains("proof attached to sha256:"), "{text}");
     let report: Value =
         serde_json::from_str(&machine.good(&["verify", "oci:app", "--key", "public", "--format", "json"]))
             .unwrap();
@@ -363,7 +375,7 @@ fn a_proof_is_made_by_the_run_that_verifies_and_by_nothing_else() {
     let output = run(&["--require-proof", "public"], "oci:app");
     assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"started\n"[..]), "{}", shown(&output));
     until("nothing is left of the containers", || machine.list().is_empty());
-    // No proof comes of a GPU that fails.
+    // A GPU that fails gives no proof.
     let Some(()) = install_cuda(&driver, &["DEVICES=2", "WRONG_AT=77"]) else { return };
     let output = run(&verified, "oci:other");
     assert_eq!(code(&output), 3, "{}", shown(&output));

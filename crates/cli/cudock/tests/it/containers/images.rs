@@ -15,17 +15,17 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// An image in the making.
 pub(crate) struct Image {
-    folder: PathBuf,
+    directory: PathBuf,
     config: Value,
     environment: Vec<String>,
     layers: Vec<Vec<u8>>,
 }
 
 impl Image {
-    /// An image with the machine's folder as its first layer.
+    /// An image with the machine's directory as its first layer.
     pub(crate) fn of(machine: &Machine) -> Self {
         Self {
-            folder: machine.path().to_owned(),
+            directory: machine.path().to_owned(),
             config: json!({"Cmd": ["sh"]}),
             environment: Vec::new(),
             layers: vec![Tar::default().tree(&machine.root(), "").end()],
@@ -37,20 +37,20 @@ impl Image {
         self
     }
 
-    pub(crate) fn entrypoint(self, words: &[&str]) -> Self {
-        self.set("Entrypoint", json!(words))
+    pub(crate) fn entrypoint(self, arguments: &[&str]) -> Self {
+        self.set("Entrypoint", json!(arguments))
     }
 
-    pub(crate) fn command(self, words: &[&str]) -> Self {
-        self.set("Cmd", json!(words))
+    pub(crate) fn command(self, arguments: &[&str]) -> Self {
+        self.set("Cmd", json!(arguments))
     }
 
     pub(crate) fn user(self, user: &str) -> Self {
         self.set("User", json!(user))
     }
 
-    pub(crate) fn workdir(self, folder: &str) -> Self {
-        self.set("WorkingDir", json!(folder))
+    pub(crate) fn workdir(self, directory: &str) -> Self {
+        self.set("WorkingDir", json!(directory))
     }
 
     pub(crate) fn stop_signal(self, signal: &str) -> Self {
@@ -62,7 +62,7 @@ impl Image {
         self
     }
 
-    /// A layer that says nothing but what the root is like.
+    /// A layer with only the metadata of the root.
     pub(crate) fn root_mode(self, mode: u32) -> Self {
         self.raw_layer(Tar::default().entry_with_mode("./", b'5', mode, b""))
     }
@@ -79,15 +79,15 @@ impl Image {
         self
     }
 
-    /// In place of the whole configuration.
+    /// Replaces the whole configuration.
     pub(crate) fn config(mut self, config: Value) -> Self {
         self.config = config;
         self
     }
 
-    /// Writes the image as a layout beside the machine's other files. Where it is.
+    /// Writes the image as a layout beside the machine's other files. Returns its path.
     pub(crate) fn write(&self, name: &str) -> PathBuf {
-        let layout = self.folder.join(name);
+        let layout = self.directory.join(name);
         fs::create_dir_all(layout.join("blobs/sha256")).unwrap();
         let layers: Vec<Value> = self.layers.iter().map(|layer| blob(&layout, LAYER, layer)).collect();
         let digests: Vec<&Value> = layers.iter().map(|layer| &layer["digest"]).collect();

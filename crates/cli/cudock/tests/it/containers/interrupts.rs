@@ -1,4 +1,4 @@
-//! Starts that are interrupted: nothing is left of them, and nothing half done is taken for whole.
+//! Starts that are interrupted: nothing is left of them, and incomplete work is never used.
 
 use std::fs;
 use std::process::{Child, Stdio};
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::images::Image;
 use super::leftovers::{groups, leftovers};
-use super::machine::{Machine, machine, run_words, send, until};
+use super::machine::{Machine, machine, run_arguments, send, until};
 use crate::support::{code, shown};
 
 /// An image with so many files that a volume is filled for a while.
@@ -23,8 +23,8 @@ const COUNT: [&str; 4] = ["oci:app", "sh", "-c", "find /srv -type f | wc -l"];
 /// Starts a container with a new volume, and returns while that is being filled.
 fn start(machine: &Machine, options: &[&str], volume: &str) -> Child {
     let mount = format!("{volume}:/srv");
-    let words = [&["run", "--network", "none", "--name", "one", "-v", &mount], options, &COUNT].concat();
-    let mut command = machine.command(&words);
+    let arguments = [&["run", "--network", "none", "--name", "one", "-v", &mount], options, &COUNT].concat();
+    let mut command = machine.command(&arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let filling = machine.data().join("volumes").join(volume);
     let filling = [filling.join("filling"), filling.join("data")];
@@ -97,8 +97,8 @@ fn what_a_killed_start_leaves_takes_no_name_and_is_cleared_away() {
     let mut child = start(&machine, &[], "third");
     child.kill().unwrap();
     child.wait().unwrap();
-    let said = machine.bad(2, &[&again[..], &COUNT].concat());
-    assert!(said.contains("the name `one` is in use"), "{said}");
+    let message = machine.bad(2, &[&again[..], &COUNT].concat());
+    assert!(message.contains("the name `one` is in use"), "{message}");
     assert_eq!(machine.list()[0]["state"], "created");
 }
 
@@ -140,8 +140,10 @@ fn the_first_process_of_a_container_does_not_wait_for_a_start_that_was_killed() 
     };
     for round in 0..5 {
         let name = format!("waiting-{round}");
-        let words = run_words(&[&["--rm", "--name", &name], &mounts[..]].concat(), &["sleep", "1000"]);
-        let mut child = machine.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let arguments =
+            run_arguments(&[&["--rm", "--name", &name], &mounts[..]].concat(), &["sleep", "1000"]);
+        let mut child =
+            machine.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         until("it has a process", || !processes().is_empty());
         child.kill().unwrap();
         child.wait().unwrap();

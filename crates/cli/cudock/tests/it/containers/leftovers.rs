@@ -1,31 +1,31 @@
-//! What a container may not leave behind: processes, mounts, control groups, folders.
+//! Leftovers of containers: processes, mounts, control groups, directories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Everything that is left of the containers of one test, in words.
+/// A description of everything that is left of the containers of one test.
 pub(crate) fn leftovers(data: &Path, cgroup: &str) -> Vec<String> {
     let containers = fs::read_dir(data.join("containers")).into_iter().flatten().flatten();
-    let folders = containers.map(|entry| format!("the folder {}", entry.path().display()));
+    let directories = containers.map(|entry| format!("the directory {}", entry.path().display()));
     let groups = groups(cgroup).into_iter().map(|group| format!("the control group {}", group.display()));
-    folders.chain(groups).chain(processes(data)).collect()
+    directories.chain(groups).chain(processes(data)).collect()
 }
 
-/// Processes that name the folder on their command line, or that see something of it mounted. One that left the
-/// machine's mount namespace holds what is mounted in its own; so this finds mounts, too.
+/// Processes with the directory on their command line, or with a mount from it. One that left the
+/// machine's mount namespace keeps the mounts of its own; so this finds mounts, too.
 fn processes(data: &Path) -> Vec<String> {
     let data = data.to_str().unwrap();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
         let read = |file: &str| fs::read(entry.path().join(file)).unwrap_or_default();
-        let (mounts, words) = (read("mountinfo"), read("cmdline"));
-        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        let (mounts, command_line) = (read("mountinfo"), read("cmdline"));
+        let command_line = String::from_utf8_lossy(&command_line).replace('\0', " ");
         if pid == std::process::id() {
             let mounted = String::from_utf8_lossy(&mounts).contains(data);
             found.extend(mounted.then(|| "a mount in the machine's own mount namespace".to_owned()));
-        } else if words.contains(data) || String::from_utf8_lossy(&mounts).contains(data) {
-            found.push(format!("process {pid}: {words}"));
+        } else if command_line.contains(data) || String::from_utf8_lossy(&mounts).contains(data) {
+            found.push(format!("process {pid}: {command_line}"));
         }
     }
     found
@@ -41,7 +41,7 @@ pub(crate) fn groups(cgroup: &str) -> Vec<PathBuf> {
     hierarchies().into_iter().flat_map(below).collect()
 }
 
-/// Where control groups are mounted.
+/// Mount points of control groups.
 pub(crate) fn hierarchies() -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let of_groups = |line: &&str| {

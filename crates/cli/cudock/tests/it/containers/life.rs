@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::images::Image;
-use super::machine::{installed, machine, run_words, until};
+use super::machine::{installed, machine, run_arguments, until};
 use crate::support::{self, code, shown};
 
 const LISTENS: &str =
@@ -21,29 +21,30 @@ fn exec_has_the_containers_variables_whatever_its_first_process_made_of_its_own(
     // Programs that change their title overwrite this memory; here another program with other variables takes over.
     let script =
         "echo ready; exec env -i PATH=/nowhere FROM_IMAGE=wrong sh -c 'while :; do /bin/sleep 1; done'";
-    let words =
+    let arguments =
         ["run", "-d", "--network", "none", "--name", "titled", "-e", "GIVEN=given value", "-u", "ann"];
-    machine
-        .good(&[&words[..], &["-w", "/tmp", "--group-add", "105", "oci:app", "sh", "-c", script]].concat());
-    machine.until_said("titled", "ready");
+    machine.good(
+        &[&arguments[..], &["-w", "/tmp", "--group-add", "105", "oci:app", "sh", "-c", script]].concat(),
+    );
+    machine.until_logged("titled", "ready");
     until("the memory is overwritten", || {
         let pid = machine.status("titled")["pid"].as_u64().unwrap();
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
         String::from_utf8_lossy(&environ).contains("FROM_IMAGE=wrong")
     });
-    let said = machine.good(&[
+    let stdout = machine.good(&[
         "exec",
         "titled",
         "sh",
         "-c",
         "echo $PATH $FROM_IMAGE $GIVEN $HOME $(id -u) $(pwd); id -G",
     ]);
-    assert_eq!(said, "/bin image given value /home/ann 1000 /tmp\n100 44 105\n");
-    let said = machine.good(&["exec", "-u", "root", "titled", "sh", "-c", "echo $HOME $GIVEN"]);
-    assert_eq!(said, "/root given value\n");
+    assert_eq!(stdout, "/bin image given value /home/ann 1000 /tmp\n100 44 105\n");
+    let stdout = machine.good(&["exec", "-u", "root", "titled", "sh", "-c", "echo $HOME $GIVEN"]);
+    assert_eq!(stdout, "/root given value\n");
     // The values are in no file that others can see.
-    let folder = machine.inspect("titled")["folder"].as_str().unwrap().to_owned();
-    let found = Command::new("grep").args(["-r", "given value", &folder]).output().unwrap();
+    let directory = machine.inspect("titled")["folder"].as_str().unwrap().to_owned();
+    let found = Command::new("grep").args(["-r", "given value", &directory]).output().unwrap();
     assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
 }
 
@@ -51,18 +52,18 @@ fn exec_has_the_containers_variables_whatever_its_first_process_made_of_its_own(
 fn kill_sends_any_signal() {
     let Some(machine) = machine() else { return };
     machine.start("listener", &["--restart", "always"], LISTENS);
-    machine.until_said("listener", "ready");
+    machine.until_logged("listener", "ready");
     assert_eq!(machine.good(&["kill", "-s", "hup", "listener"]), "listener\n");
-    machine.until_said("listener", "again");
+    machine.until_logged("listener", "again");
     assert_eq!(machine.status("listener")["state"], "running");
     machine.good(&["kill", "listener"]);
     machine.good(&["wait", "listener"]);
     let status = machine.status("listener");
     assert_eq!((&status["exit_code"], &status["restarts"]), (&json!(137), &json!(0)), "{status:#}");
-    let said = machine.bad(2, &["kill", "listener"]);
-    assert!(said.contains("container listener is exited, not running"), "{said}");
+    let message = machine.bad(2, &["kill", "listener"]);
+    assert!(message.contains("container listener is exited, not running"), "{message}");
     machine.start("real-time", &[], LISTENS);
-    machine.until_said("real-time", "ready");
+    machine.until_logged("real-time", "ready");
     machine.good(&["kill", "--signal", "SIGRTMIN+3", "real-time"]);
     assert_eq!(machine.good(&["wait", "real-time"]), "43\n");
     assert!(machine.bad(2, &["kill", "-s", "NOPE", "real-time"]).contains("unknown signal `NOPE`"));
@@ -94,28 +95,28 @@ fn restart_keeps_the_variables_that_no_file_has_and_start_asks_for_them() {
     let Some(machine) = machine() else { return };
     let script = "echo token is $TOKEN; trap 'exit 0' TERM; while :; do sleep 0.05; done";
     machine.start("secretive", &["-e", "TOKEN=t0p"], script);
-    machine.until_said("secretive", "token is t0p");
+    machine.until_logged("secretive", "token is t0p");
     let before = machine.status("secretive")["pid"].clone();
     assert_eq!(machine.good(&["restart", "secretive"]), "secretive\n");
     assert_ne!(machine.status("secretive")["pid"], before);
-    until("it said it again", || machine.logs("secretive").matches("token is t0p").count() == 2);
+    until("its log has it a second time", || machine.logs("secretive").matches("token is t0p").count() == 2);
     machine.good(&["stop", "secretive"]);
     for verb in ["start", "restart"] {
-        let said = machine.bad(2, &[verb, "secretive"]);
+        let message = machine.bad(2, &[verb, "secretive"]);
         assert!(
-            said.contains("TOKEN") && said.contains("cudock start -e TOKEN=… secretive"),
-            "{verb}: {said}"
+            message.contains("TOKEN") && message.contains("cudock start -e TOKEN=… secretive"),
+            "{verb}: {message}"
         );
     }
     machine.good(&["start", "-e", "TOKEN=other", "secretive"]);
-    machine.until_said("secretive", "token is other");
+    machine.until_logged("secretive", "token is other");
 }
 
 #[test]
 fn files_are_copied_both_ways_as_docker_copies_them() {
     let Some(machine) = machine() else { return };
     machine.start("box", &[], "mkdir -p /out/sub; echo one > /out/one; echo two > /out/sub/two; chmod 4755 /out/one; ln -s one /out/link; mkfifo /out/pipe; echo ready; sleep 1000");
-    machine.until_said("box", "ready");
+    machine.until_logged("box", "ready");
     let at = |name: &str| machine.path().join(name);
     let read = |name: &str| fs::read_to_string(at(name)).unwrap();
     machine.good(&["cp", "box:/out", "copied"]);
@@ -172,14 +173,14 @@ fn cp_never_follows_the_containers_links_out_of_it() {
     let Some(machine) = machine() else { return };
     let secret = machine.write("secret/key", "of the host\n");
     let path = secret.display().to_string();
-    let folder = secret.parent().unwrap().display().to_string();
+    let directory = secret.parent().unwrap().display().to_string();
     let up = "../".repeat(40);
     let script = format!(
-        "mkdir /t; ln -s {path} /t/absolute; ln -s {up}{path} /t/relative; ln -s {folder} /t/dir; ln -s /proc/1/root{path} /t/magic; \
+        "mkdir /t; ln -s {path} /t/absolute; ln -s {up}{path} /t/relative; ln -s {directory} /t/dir; ln -s /proc/1/root{path} /t/magic; \
          ln -s /proc/self/root /t/self; echo fake > /etc/fake; echo ready; sleep 1000"
     );
     machine.start("hostile", &[], &script);
-    machine.until_said("hostile", "ready");
+    machine.until_logged("hostile", "ready");
     for inside in [
         "/t/absolute",
         "/t/relative",
@@ -191,7 +192,7 @@ fn cp_never_follows_the_containers_links_out_of_it() {
         for options in [&["-L"][..], &[]] {
             let output = machine.call(&[&["cp"], options, &[&format!("hostile:{inside}"), "taken"]].concat());
             let taken = machine.path().join("taken");
-            // A link itself may be copied, and leads where it says; what it leads to may not.
+            // A link itself may be copied unchanged; its target may not.
             let is_link = fs::symlink_metadata(&taken).is_ok_and(|about| about.is_symlink());
             if is_link {
                 assert!(options.is_empty(), "{inside}: {}", shown(&output));
@@ -210,7 +211,7 @@ fn cp_never_follows_the_containers_links_out_of_it() {
         assert_eq!(fs::read_dir(secret.parent().unwrap()).unwrap().count(), 1, "{inside}");
     }
     // A link that one copy brought is not written through by the next.
-    machine.good(&["exec", "hostile", "sh", "-c", &format!("mkdir /twice; ln -s {folder} /twice/x")]);
+    machine.good(&["exec", "hostile", "sh", "-c", &format!("mkdir /twice; ln -s {directory} /twice/x")]);
     machine.good(&["cp", "hostile:/twice/.", "twice"]);
     machine.good(&[
         "exec",
@@ -228,7 +229,7 @@ fn cp_never_follows_the_containers_links_out_of_it() {
 fn processes_are_listed_with_both_their_numbers() {
     let Some(machine) = machine() else { return };
     machine.start("busy", &["-u", "ann"], "echo ready; exec sleep 1234");
-    machine.until_said("busy", "ready");
+    machine.until_logged("busy", "ready");
     until("it is asleep", || machine.good(&["top", "busy"]).contains("sleep 1234"));
     let listed = support::json(&machine.call(&["top", "busy", "--format", "json"]));
     let one = &listed["processes"][0];
@@ -242,7 +243,7 @@ fn processes_are_listed_with_both_their_numbers() {
 }
 
 #[test]
-fn stats_tell_what_a_container_uses() {
+fn stats_show_what_a_container_uses() {
     let Some(machine) = machine() else { return };
     machine.start("spinner", &["-m", "64m", "--cpus", "0.5"], "while :; do :; done");
     machine.start("sleeper", &[], "sleep 1000");
@@ -302,10 +303,10 @@ fn a_named_volume_outlives_its_containers_and_begins_with_what_the_image_has() {
         (&volumes[0]["name"], &volumes[1]["name"], &volumes[1]["used_by"]),
         (&json!("empty"), &json!("kept"), &json!(["user"]))
     );
-    let said = machine.bad(2, &["volume", "rm", "kept"]);
-    assert!(said.contains("volume kept is used by container user"), "{said}");
-    let said = machine.bad(2, &["volume", "prune"]);
-    assert!(said.contains("would remove empty") && said.contains("--all"), "{said}");
+    let message = machine.bad(2, &["volume", "rm", "kept"]);
+    assert!(message.contains("volume kept is used by container user"), "{message}");
+    let message = machine.bad(2, &["volume", "prune"]);
+    assert!(message.contains("would remove empty") && message.contains("--all"), "{message}");
     assert_eq!(machine.good(&["volume", "prune", "--all"]), "empty\n");
     machine.good(&["rm", "-f", "user"]);
     assert_eq!(machine.good(&["volume", "ls", "-q"]), "kept\n", "removing a container leaves its volumes");
@@ -321,12 +322,12 @@ fn a_named_volume_outlives_its_containers_and_begins_with_what_the_image_has() {
 }
 
 #[test]
-fn lines_of_a_log_can_be_asked_for_by_their_time() {
+fn lines_of_a_log_can_be_selected_by_their_time() {
     let Some(machine) = machine() else { return };
     machine.start("talker", &[], "echo early; sleep 1.2; echo middle; sleep 1.2; echo late");
     machine.good(&["wait", "talker"]);
-    let said = machine.good(&["logs", "-t", "talker"]);
-    let times: Vec<&str> = said.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let stdout = machine.good(&["logs", "-t", "talker"]);
+    let times: Vec<&str> = stdout.lines().map(|line| line.split(' ').next().unwrap()).collect();
     let (middle, late) = (times[1], times[2]);
     assert_eq!(machine.good(&["logs", "--since", middle, "talker"]), "middle\nlate\n");
     assert_eq!(machine.good(&["logs", "--until", late, "talker"]), "early\nmiddle\n");
@@ -339,7 +340,7 @@ fn lines_of_a_log_can_be_asked_for_by_their_time() {
             .bad(2, &["logs", "--since", "yesterday", "talker"])
             .contains("--since yesterday is not a time")
     );
-    let one = run_words(&["--rm"], &["true"]);
+    let one = run_arguments(&["--rm"], &["true"]);
     machine.good(&one);
 }
 
@@ -358,7 +359,7 @@ fn a_root_made_for_a_compiled_program_has_the_libraries_it_needs() {
     let root = machine.path().join("made");
     let made = Command::new("sh").arg(script).arg(&root).arg(&program).output().unwrap();
     assert!(made.status.success(), "{}", shown(&made));
-    let words =
+    let arguments =
         ["run", "--rm", "--network", "none", "-v", "./plain:/plain:ro", "--rootfs", "made", "--", "/plain"];
-    assert_eq!(machine.good(&words), "ran\n");
+    assert_eq!(machine.good(&arguments), "ran\n");
 }

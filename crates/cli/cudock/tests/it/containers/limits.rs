@@ -1,16 +1,16 @@
-//! How much a container may use, and what happens to one that wants more.
+//! Limits of a container, and what happens to one that exceeds them.
 
-use super::machine::{machine, run_words, until};
+use super::machine::{machine, run_arguments, until};
 use crate::support::{code, shown};
 
 #[test]
 fn a_program_that_takes_more_memory_than_it_may_is_killed_and_reported_as_such() {
     let Some(machine) = machine() else { return };
-    let words = run_words(
+    let arguments = run_arguments(
         &["--memory", "32m", "--name", "hog"],
         &["dd", "if=/dev/zero", "of=/dev/null", "bs=256M", "count=1"],
     );
-    let output = machine.call(&words);
+    let output = machine.call(&arguments);
     assert_eq!(code(&output), 137, "{}", shown(&output));
     assert!(shown(&output).contains("out of memory"), "{}", shown(&output));
     let listed = machine.good(&["ps", "--all"]);
@@ -20,10 +20,10 @@ fn a_program_that_takes_more_memory_than_it_may_is_killed_and_reported_as_such()
 }
 
 #[test]
-fn a_container_whose_child_was_killed_for_memory_says_so_and_goes_on() {
+fn a_container_whose_child_was_killed_for_memory_reports_it_and_goes_on() {
     let Some(machine) = machine() else { return };
     let script = "dd if=/dev/zero of=/dev/null bs=256M count=1; echo dd: $?; exit 5";
-    let output = machine.call(&run_words(&["--memory", "32m", "--name", "shell"], &["sh", "-c", script]));
+    let output = machine.call(&run_arguments(&["--memory", "32m", "--name", "shell"], &["sh", "-c", script]));
     assert_eq!(code(&output), 5, "{}", shown(&output));
     assert!(shown(&output).contains("dd: 137"), "{}", shown(&output));
     assert_eq!(machine.status("shell")["out_of_memory"], true);
@@ -34,8 +34,8 @@ fn memory_that_is_enough_is_enough() {
     let Some(machine) = machine() else { return };
     let script = "dd if=/dev/zero of=/dev/null bs=32M count=1 2>/dev/null && echo fits";
     assert_eq!(machine.says(&["--memory", "128m"], script), "fits\n");
-    let said = machine.bad(2, &run_words(&["--memory", "1m"], &["true"]));
-    assert!(said.contains("6 MiB"), "{said}");
+    let message = machine.bad(2, &run_arguments(&["--memory", "1m"], &["true"]));
+    assert!(message.contains("6 MiB"), "{message}");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_fork_bomb_stays_below_the_limit_and_can_be_stopped() {
     // The first process does not fork again: a shell that cannot would end, and the container with it.
     let script = "echo ready; bomb() { bomb | bomb & }; (bomb) & exec sleep 1000";
     let id = machine.start("bomb", &["--pids-limit", "40"], script);
-    machine.until_said("bomb", "ready");
+    machine.until_logged("bomb", "ready");
     until("it has used what it may", || {
         let text = machine.in_cgroup(&id, "pids.current").unwrap_or_default();
         let count: u64 = text.parse().unwrap_or_default();
@@ -77,8 +77,8 @@ fn a_container_cannot_raise_its_own_limits() {
     let Some(machine) = machine() else { return };
     let script = "cd /sys/fs/cgroup; for file in $(find . -name 'memory.limit_in_bytes' -o -name 'memory.max' -o -name pids.max -o -name cpu.cfs_quota_us)
 do echo 999999999 > $file && echo raised $file; done; mkdir */new new 2>/dev/null && echo made; true";
-    let said = machine.says(&["--memory", "64m", "--cpus", "0.5", "--pids-limit", "50"], script);
-    assert!(!said.contains("raised"), "{said}");
+    let stdout = machine.says(&["--memory", "64m", "--cpus", "0.5", "--pids-limit", "50"], script);
+    assert!(!stdout.contains("raised"), "{stdout}");
     let groups = machine.says(&["--memory", "64m"], "find /sys/fs/cgroup -name new");
     assert_eq!(groups, "");
 }
@@ -97,18 +97,18 @@ fn a_limit_above_ours_is_raised_or_refused_and_never_cut_silently() {
     let ours = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")).unwrap();
     let hard = ours.split_whitespace().nth(1).unwrap();
     let output = machine.sh(&["--ulimit", "memlock=-1"], "ulimit -Hl; ulimit -Sl");
-    let said = shown(&output);
+    let text = shown(&output);
     if output.status.success() {
-        assert_eq!(output.stdout, b"unlimited\nunlimited\n", "{said}");
+        assert_eq!(output.stdout, b"unlimited\nunlimited\n", "{text}");
     } else {
-        assert_eq!(code(&output), 3, "{said}");
-        assert!(said.contains("cannot raise the hard limit of memlock to unlimited"), "{said}");
-        assert!(said.contains(hard) && said.contains("hint: "), "{said}");
+        assert_eq!(code(&output), 3, "{text}");
+        assert!(text.contains("cannot raise the hard limit of memlock to unlimited"), "{text}");
+        assert!(text.contains(hard) && text.contains("hint: "), "{text}");
         let fits = format!("memlock={hard}");
         assert_eq!(code(&machine.sh(&["--ulimit", &fits], "true")), 0);
         // No process may have more descriptors than the machine allows, whatever rights it has.
-        let said = machine.bad(3, &run_words(&["--rm", "--ulimit", "nofile=-1"], &["true"]));
-        assert!(said.contains("hard limit of nofile"), "{said}");
+        let message = machine.bad(3, &run_arguments(&["--rm", "--ulimit", "nofile=-1"], &["true"]));
+        assert!(message.contains("hard limit of nofile"), "{message}");
     }
 }
 
@@ -120,8 +120,8 @@ fn a_process_that_joins_has_the_limits_of_the_container() {
 }
 
 #[test]
-fn a_processor_that_is_not_there_is_said() {
+fn a_missing_processor_is_reported() {
     let Some(machine) = machine() else { return };
-    let said = machine.bad(3, &run_words(&["--rm", "--cpuset-cpus", "4000"], &["true"]));
-    assert!(said.contains("error: ") && said.contains("cpuset"), "{said}");
+    let message = machine.bad(3, &run_arguments(&["--rm", "--cpuset-cpus", "4000"], &["true"]));
+    assert!(message.contains("error: ") && message.contains("cpuset"), "{message}");
 }

@@ -1,9 +1,9 @@
-//! What a container wrote, read later.
+//! Logs of containers.
 
 use std::io::Read;
 use std::process::Stdio;
 
-use super::machine::{machine, run_words, until};
+use super::machine::{machine, run_arguments, until};
 use crate::support::{code, shown};
 
 #[test]
@@ -21,7 +21,7 @@ fn what_was_written_is_there_after_the_end_and_apart() {
 #[test]
 fn the_foreground_is_logged_too() {
     let Some(machine) = machine() else { return };
-    let output = machine.call(&run_words(&["--name", "seen"], &["echo", "twice"]));
+    let output = machine.call(&run_arguments(&["--name", "seen"], &["echo", "twice"]));
     assert_eq!(output.stdout, b"twice\n");
     assert_eq!(machine.logs("seen"), "twice\n");
 }
@@ -49,7 +49,7 @@ fn following_ends_with_the_container_and_misses_nothing() {
 }
 
 #[test]
-fn only_the_last_lines_when_asked() {
+fn only_the_last_lines_with_tail() {
     let Some(machine) = machine() else { return };
     machine.start("counter", &[], "seq 1 100");
     machine.good(&["wait", "counter"]);
@@ -59,13 +59,13 @@ fn only_the_last_lines_when_asked() {
 }
 
 #[test]
-fn each_line_has_its_time_when_asked() {
+fn each_line_has_its_time_with_timestamps() {
     let Some(machine) = machine() else { return };
     machine.start("timed", &[], "echo one; sleep 1; echo two");
     machine.good(&["wait", "timed"]);
-    let said = machine.good(&["logs", "--timestamps", "timed"]);
+    let stdout = machine.good(&["logs", "--timestamps", "timed"]);
     let mut times = Vec::new();
-    for (line, word) in said.lines().zip(["one", "two"]) {
+    for (line, word) in stdout.lines().zip(["one", "two"]) {
         let (time, text) = line.split_once(' ').unwrap();
         assert_eq!(text, word);
         assert!(time.len() >= 20 && time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
@@ -80,8 +80,8 @@ fn lines_come_out_whole_whatever_the_pieces_they_were_written_in() {
     let script = "for i in 1 2 3; do echo -n $i; sleep 0.1; done; echo; head -c 40000 /dev/zero | tr '\\0' x; echo; echo end";
     machine.start("pieces", &[], script);
     machine.good(&["wait", "pieces"]);
-    let said = machine.good(&["logs", "pieces"]);
-    assert_eq!(said, format!("123\n{}\nend\n", "x".repeat(40_000)));
+    let stdout = machine.good(&["logs", "pieces"]);
+    assert_eq!(stdout, format!("123\n{}\nend\n", "x".repeat(40_000)));
     let timed = machine.good(&["logs", "--timestamps", "pieces"]);
     assert_eq!(timed.lines().count(), 3, "a long line has one time: {timed:.300}");
     assert_eq!(machine.good(&["logs", "--tail", "2", "pieces"]).lines().count(), 2);
@@ -94,8 +94,8 @@ fn a_log_that_grew_large_keeps_its_end() {
     machine.start("large", &[], script);
     machine.good(&["wait", "large"]);
     assert_eq!(machine.good(&["logs", "--tail", "1", "large"]), "the end\n");
-    let folder = machine.inspect("large")["folder"].as_str().unwrap().to_owned();
-    let sizes = std::fs::read_dir(folder)
+    let directory = machine.inspect("large")["folder"].as_str().unwrap().to_owned();
+    let sizes = std::fs::read_dir(directory)
         .unwrap()
         .flatten()
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("log.jsonl"));
@@ -107,7 +107,7 @@ fn a_log_that_grew_large_keeps_its_end() {
 fn logs_of_one_that_was_removed_meanwhile_end() {
     let Some(machine) = machine() else { return };
     machine.start("gone", &[], "echo here; sleep 1000");
-    machine.until_said("gone", "here");
+    machine.until_logged("gone", "here");
     let mut child = machine
         .command(&["logs", "-f", "gone"])
         .stdout(Stdio::piped())
@@ -123,7 +123,7 @@ fn logs_of_one_that_was_removed_meanwhile_end() {
 }
 
 #[test]
-fn a_log_is_as_large_as_was_asked_for() {
+fn a_log_is_as_large_as_its_options_allow() {
     let Some(machine) = machine() else { return };
     let options = ["--log-driver", "json-file", "--log-opt", "max-size=8k", "--log-opt", "max-file=3"];
     let id = machine.start("talker", &options, "seq 1 2000");
@@ -136,19 +136,23 @@ fn a_log_is_as_large_as_was_asked_for() {
         .map(|entry| entry.metadata().unwrap().len())
         .collect();
     assert!(sizes.len() == 3 && sizes.iter().all(|size| *size <= 8192), "{sizes:?}");
-    let said = machine.logs("talker");
-    let lines: Vec<u32> = said.lines().map(|line| line.parse().unwrap()).collect();
+    let log = machine.logs("talker");
+    let lines: Vec<u32> = log.lines().map(|line| line.parse().unwrap()).collect();
     let expected: Vec<u32> = (lines[0]..=2000).collect();
     assert!(lines == expected && lines[0] > 1000, "the last lines, in order: {}", lines[0]);
 }
 
 #[test]
-fn a_container_without_a_log_has_none_and_says_so() {
+fn the_logs_of_a_container_without_a_log_are_an_error() {
     let Some(machine) = machine() else { return };
-    let output = machine.call(&run_words(&["--name", "silent", "--log-driver", "none"], &["echo", "seen"]));
+    let output =
+        machine.call(&run_arguments(&["--name", "silent", "--log-driver", "none"], &["echo", "seen"]));
     assert_eq!(output.stdout, b"seen\n", "{}", shown(&output));
-    let folder = machine.inspect("silent")["folder"].as_str().unwrap().to_owned();
-    assert!(!std::path::Path::new(&folder).join("log.jsonl").exists());
-    let said = machine.bad(2, &["logs", "silent"]);
-    assert!(said.contains("container silent has no log: it was started with --log-driver none"), "{said}");
+    let directory = machine.inspect("silent")["folder"].as_str().unwrap().to_owned();
+    assert!(!std::path::Path::new(&directory).join("log.jsonl").exists());
+    let message = machine.bad(2, &["logs", "silent"]);
+    assert!(
+        message.contains("container silent has no log: it was started with --log-driver none"),
+        "{message}"
+    );
 }

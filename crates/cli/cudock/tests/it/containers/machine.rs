@@ -1,4 +1,4 @@
-//! A place for the containers of one test, and the proof that nothing of them is left after it.
+//! State of the containers of one test, and the check that nothing of them is left after it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -18,19 +18,19 @@ use crate::support::{Turn, code, cudock, json, schema, shown};
 
 /// State and control groups of its own.
 pub(crate) struct Machine {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     cgroup: String,
     _turn: Turn,
 }
 
-/// A machine, or the reason why there is none, said.
+/// A machine; `None`, and the reason printed, where containers cannot run.
 pub(crate) fn machine() -> Option<Machine> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     match suited() {
         Ok(busybox) => {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let cgroup = format!("/cudock-test-{}-{number}", std::process::id());
-            let machine = Machine { folder: tempfile::tempdir().unwrap(), cgroup, _turn: Turn::shared() };
+            let machine = Machine { directory: tempfile::tempdir().unwrap(), cgroup, _turn: Turn::shared() };
             busybox::make(&busybox, &machine.root());
             Some(machine)
         }
@@ -41,7 +41,7 @@ pub(crate) fn machine() -> Option<Machine> {
     }
 }
 
-/// Whether containers can be made here; the program they are made of.
+/// The program that containers are made of; the reason, where containers cannot be created here.
 fn suited() -> Result<PathBuf, String> {
     static OVERLAY: OnceLock<bool> = OnceLock::new();
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
@@ -51,36 +51,36 @@ fn suited() -> Result<PathBuf, String> {
         return Err("there are no control groups here".to_owned());
     }
     if !*OVERLAY.get_or_init(overlay) {
-        return Err("overlayfs cannot be mounted in the folder for temporary files".to_owned());
+        return Err("overlayfs cannot be mounted in the directory for temporary files".to_owned());
     }
     busybox::find()
 }
 
 /// Whether an overlay can be mounted where the tests keep their containers, tried in a mount namespace that goes again.
 fn overlay() -> bool {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for name in ["lower", "upper", "work", "root"] {
-        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::create_dir(directory.path().join(name)).unwrap();
     }
     let script = "mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work overlay root";
     let tried =
-        Command::new("unshare").args(["--mount", "sh", "-c", script]).current_dir(folder.path()).output();
+        Command::new("unshare").args(["--mount", "sh", "-c", script]).current_dir(directory.path()).output();
     tried.is_ok_and(|output| output.status.success())
 }
 
 impl Machine {
     pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
-    /// Where cudock keeps its state.
+    /// The state directory of cudock.
     pub(crate) fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.directory.path().join("data")
     }
 
-    /// The folder all containers of the tests are made of, unless they have an image.
+    /// The directory that all containers of the tests are made of, unless they have an image.
     pub(crate) fn root(&self) -> PathBuf {
-        self.folder.path().join("root")
+        self.directory.path().join("root")
     }
 
     /// The control group its containers are below.
@@ -88,7 +88,7 @@ impl Machine {
         &self.cgroup
     }
 
-    /// Writes a file, and the folders it is in.
+    /// Writes a file, and the directories it is in.
     pub(crate) fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -101,7 +101,7 @@ impl Machine {
         command
             .env("CUDOCK_DATA", self.data())
             .env("CUDOCK_CGROUP", &self.cgroup)
-            .current_dir(self.folder.path());
+            .current_dir(self.directory.path());
         command
     }
 
@@ -109,14 +109,14 @@ impl Machine {
         schema::output(&mut self.command(arguments))
     }
 
-    /// Runs a command that must succeed; what it printed.
+    /// The standard output of a command that must succeed.
     pub(crate) fn good(&self, arguments: &[&str]) -> String {
         let output = self.call(arguments);
         assert_eq!(code(&output), 0, "{arguments:?}: {}", shown(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs a command that must fail with this code; what was shown.
+    /// The output of a command that must fail with this code.
     pub(crate) fn bad(&self, exit_code: i32, arguments: &[&str]) -> String {
         let output = self.call(arguments);
         assert_eq!(code(&output), exit_code, "{arguments:?}: {}", shown(&output));
@@ -126,39 +126,39 @@ impl Machine {
     /// Runs a script in a container that is removed at its end.
     pub(crate) fn sh(&self, options: &[&str], script: &str) -> Output {
         let options = [&["--rm"], options].concat();
-        self.call(&run_words(&options, &["sh", "-c", script]))
+        self.call(&run_arguments(&options, &["sh", "-c", script]))
     }
 
-    /// What a script that must succeed printed in a container.
+    /// The standard output of a script in a container, which must succeed.
     pub(crate) fn says(&self, options: &[&str], script: &str) -> String {
         let output = self.sh(options, script);
         assert_eq!(code(&output), 0, "{options:?} {script}: {}", shown(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Starts a container that goes on.
+    /// Starts a container in the background.
     pub(crate) fn start(&self, name: &str, options: &[&str], script: &str) -> String {
         let options = [&["-d", "--name", name], options].concat();
-        self.good(&run_words(&options, &["sh", "-c", script])).trim().to_owned()
+        self.good(&run_arguments(&options, &["sh", "-c", script])).trim().to_owned()
     }
 
     /// Starts a container in the foreground, and leaves it running.
     pub(crate) fn spawn(&self, options: &[&str], script: &str) -> Child {
-        let mut command = self.command(&run_words(options, &["sh", "-c", script]));
+        let mut command = self.command(&run_arguments(options, &["sh", "-c", script]));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Everything known of a container.
+    /// The report about a container.
     pub(crate) fn inspect(&self, name: &str) -> Value {
         json(&self.call(&["inspect-container", name]))
     }
 
-    /// What is known of how a container is.
+    /// The status of a container.
     pub(crate) fn status(&self, name: &str) -> Value {
         self.inspect(name)["status"].clone()
     }
 
-    /// All containers, as programs read them.
+    /// All containers, from the JSON report.
     pub(crate) fn list(&self) -> Vec<Value> {
         json(&self.call(&["ps", "--all", "--format", "json"]))["containers"].as_array().unwrap().clone()
     }
@@ -168,12 +168,12 @@ impl Machine {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
-    /// Waits until a container has said something.
-    pub(crate) fn until_said(&self, name: &str, what: &str) {
+    /// Waits until the log of a container contains a text.
+    pub(crate) fn until_logged(&self, name: &str, what: &str) {
         until(&format!("{name} says {what}"), || self.logs(name).contains(what));
     }
 
-    /// What a file of a container's control group says, in whichever hierarchy it is.
+    /// The content of a file of a container's control group, in whichever hierarchy it is.
     pub(crate) fn in_cgroup(&self, id: &str, file: &str) -> Option<String> {
         let mut own =
             groups(&self.cgroup).into_iter().filter(|group| group.ends_with(format!("cudock-{id}")));
@@ -203,13 +203,13 @@ impl Drop for Machine {
     }
 }
 
-/// The words of `cudock run` for a container without a network, made of the machine's folder.
-pub(crate) fn run_words<'w>(options: &[&'w str], command: &[&'w str]) -> Vec<&'w str> {
+/// The arguments of `cudock run` for a container without a network, made of the machine's directory.
+pub(crate) fn run_arguments<'w>(options: &[&'w str], command: &[&'w str]) -> Vec<&'w str> {
     let own = ["run", "--network", "none", "--rootfs", "root"];
     [own.as_slice(), options, &["--"], command].concat()
 }
 
-/// A command that another program starts, with what it needs of its own before it.
+/// A command that another program starts, with that program's own arguments before it.
 pub(crate) fn started_by(outer: &[&str], inner: &Command) -> Command {
     let mut command = Command::new(outer[0]);
     command.args(&outer[1..]).arg(inner.get_program()).args(inner.get_args());
@@ -229,7 +229,7 @@ pub(crate) fn send(pid: u64, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
-/// Whether a program is installed; said where it is not.
+/// Whether a program is installed; prints a message where it is not.
 pub(crate) fn installed(name: &str) -> bool {
     cudock_testkit::require_program(name).is_some()
 }

@@ -1,7 +1,7 @@
 //! `cudock run` and the verbs beside it with real containers, as a user types them.
 //!
-//! They need root, control groups, overlayfs and a static busybox, of which images are made; where one is missing they
-//! say so. Each test has a folder and a control group of its own, and fails if anything is left in them at its end.
+//! They need root, control groups, overlayfs and a static busybox, of which images are made; where one is missing they are
+//! skipped. Each test has a directory and a control group of its own, and fails if anything is left in them at its end.
 
 mod built;
 pub(crate) mod busybox;

@@ -5,13 +5,13 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use super::images::Image;
-use super::machine::{installed, machine, run_words, until};
+use super::machine::{installed, machine, run_arguments, until};
 use super::programs::{ECHO, install};
 use crate::support::{code, shown};
 
 const SERVES: &str = "httpd -f -p 80 -h /www";
 
-/// What a server answers, if it does.
+/// The response of a server, if any.
 fn get(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -64,15 +64,21 @@ fn a_port_for_datagrams_leads_in() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_with_who_has_it() {
+fn a_port_in_use_is_reported_with_its_process() {
     let Some(machine) = machine() else { return };
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let publish = format!("127.0.0.1:{port}:80");
     for options in [&["--rm", "-p", &publish][..], &["--rm", "-d", "-p", &publish]] {
-        let said = machine.bad(3, &run_words(options, &["true"]));
-        assert!(said.contains(&format!("error: port {port}/tcp on 127.0.0.1 is already in use")), "{said}");
-        assert!(said.contains(&std::process::id().to_string()), "the process that has it is named: {said}");
+        let message = machine.bad(3, &run_arguments(options, &["true"]));
+        assert!(
+            message.contains(&format!("error: port {port}/tcp on 127.0.0.1 is already in use")),
+            "{message}"
+        );
+        assert!(
+            message.contains(&std::process::id().to_string()),
+            "the process that has it is named: {message}"
+        );
     }
     until("nothing is left", || machine.list().is_empty());
 }
@@ -83,25 +89,26 @@ fn two_containers_cannot_have_one_port() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let publish = format!("127.0.0.1:{port}:80");
     machine.start("first", &["-p", &publish], SERVES);
-    let said = machine.bad(3, &run_words(&["--rm", "-d", "-p", &publish], &["true"]));
-    assert!(said.contains("is already in use"), "{said}");
+    let message = machine.bad(3, &run_arguments(&["--rm", "-d", "-p", &publish], &["true"]));
+    assert!(message.contains("is already in use"), "{message}");
     until("it answers", || get(port).is_some());
 }
 
 #[test]
-fn words_for_ports_that_make_no_sense_are_refused() {
+fn ports_that_make_no_sense_are_refused() {
     let Some(machine) = machine() else { return };
     for word in ["80:http", "70000:80", "1:2:3:4:5", "80-90:80-81", "80:80/sctp", ""] {
-        let said = machine.bad(2, &run_words(&["-p", word], &["true"]));
-        assert!(said.contains("error: "), "{word}: {said}");
+        let message = machine.bad(2, &run_arguments(&["-p", word], &["true"]));
+        assert!(message.contains("error: "), "{word}: {message}");
     }
 }
 
 #[test]
 fn a_published_port_has_no_effect_in_the_network_of_this_machine_as_in_docker() {
     let Some(machine) = machine() else { return };
-    let words = ["run", "--rm", "--network", "host", "-p", "1:80", "--rootfs", "root", "--", "echo", "ran"];
-    let output = machine.call(&words);
+    let arguments =
+        ["run", "--rm", "--network", "host", "-p", "1:80", "--rootfs", "root", "--", "echo", "ran"];
+    let output = machine.call(&arguments);
     assert_eq!(output.stdout, b"ran\n", "{}", shown(&output));
     assert!(shown(&output).contains("note: --publish has no effect"), "{}", shown(&output));
 }
@@ -148,11 +155,11 @@ fn this_machine_is_reached_under_the_name_that_stands_for_it() {
     let script = ["sh", "-c", "for i in 1 2 3; do wget -qO- \"$0\" && exit; sleep 0.3; done; exit 1", &url];
     for network in ["pasta", "host"] {
         let own = ["run", "--rm", "--network", network, "--add-host", "host.docker.internal:host-gateway"];
-        let words = [&own[..], &["--rootfs", "root", "--"], &script].concat();
-        assert_eq!(machine.good(&words), "of the host\n", "{network}");
+        let arguments = [&own[..], &["--rootfs", "root", "--"], &script].concat();
+        assert_eq!(machine.good(&arguments), "of the host\n", "{network}");
     }
-    let said = machine.bad(2, &run_words(&["--rm", "--add-host", "h:host-gateway"], &["true"]));
-    assert!(said.contains("host-gateway") && said.contains("hint: --network pasta"), "{said}");
+    let message = machine.bad(2, &run_arguments(&["--rm", "--add-host", "h:host-gateway"], &["true"]));
+    assert!(message.contains("host-gateway") && message.contains("hint: --network pasta"), "{message}");
 }
 
 #[test]
@@ -166,16 +173,16 @@ fn a_network_of_its_own_has_nothing_but_itself() {
 }
 
 #[test]
-fn this_machines_network_is_shared_when_asked() {
+fn this_machines_network_is_shared_with_network_host() {
     let Some(machine) = machine() else { return };
-    let words =
+    let arguments =
         ["run", "--rm", "--network", "host", "--rootfs", "root", "--", "readlink", "/proc/self/ns/net"];
     let ours = std::fs::read_link("/proc/self/ns/net").unwrap();
-    assert_eq!(machine.good(&words).trim(), ours.to_str().unwrap());
+    assert_eq!(machine.good(&arguments).trim(), ours.to_str().unwrap());
 }
 
 #[test]
-fn pasta_leads_out_and_is_taken_where_nothing_was_said() {
+fn pasta_leads_out_and_is_the_default_network() {
     let Some(machine) = machine() else { return };
     if !installed("pasta") {
         return;
@@ -186,13 +193,13 @@ fn pasta_leads_out_and_is_taken_where_nothing_was_said() {
     }
     let script = "ls /sys/class/net | grep -vc '^lo$'; ip route | grep -c ^default; grep -c ^nameserver /etc/resolv.conf";
     for network in [&["--network", "pasta"][..], &["--network", "auto"], &[]] {
-        let words = [&["run", "--rm"], network, &["--rootfs", "root", "--", "sh", "-c", script]].concat();
-        let said = machine.good(&words);
-        assert!(said.starts_with("1\n1\n"), "{network:?}: {said}");
+        let arguments = [&["run", "--rm"], network, &["--rootfs", "root", "--", "sh", "-c", script]].concat();
+        let stdout = machine.good(&arguments);
+        assert!(stdout.starts_with("1\n1\n"), "{network:?}: {stdout}");
     }
 }
 
-/// The address this machine would speak from; nothing is sent.
+/// The source address of this machine; nothing is sent.
 fn own_address() -> Option<std::net::IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
@@ -200,7 +207,7 @@ fn own_address() -> Option<std::net::IpAddr> {
 }
 
 #[test]
-fn names_are_known_as_was_said() {
+fn names_resolve_as_the_options_define_them() {
     let Some(machine) = machine() else { return };
     let options = [
         "--add-host",
@@ -215,17 +222,17 @@ fn names_are_known_as_was_said() {
     let hosts = machine.says(&options, "cat /etc/hosts");
     let line = |address: &str, name: &str| {
         hosts.lines().any(|line| {
-            let mut words = line.split_whitespace();
-            words.next() == Some(address) && words.any(|word| word == name)
+            let mut fields = line.split_whitespace();
+            fields.next() == Some(address) && fields.any(|word| word == name)
         })
     };
     assert!(line("127.0.0.1", "localhost") && line("10.0.0.5", "db") && line("fd00::5", "six"), "{hosts}");
     assert!(hosts.contains("trainer"), "{hosts}");
     let servers = machine.says(&options, "grep ^nameserver /etc/resolv.conf");
     assert_eq!(servers, "nameserver 9.9.9.9\n");
-    assert!(!machine.root().join("etc/hosts").exists(), "the folder it was made of is not written to");
+    assert!(!machine.root().join("etc/hosts").exists(), "the directory it was made of is not written to");
     for (option, word) in [("--add-host", "alone"), ("--add-host", "db:nowhere"), ("--dns", "nine")] {
-        let output = machine.call(&run_words(&["--rm", option, word], &["true"]));
+        let output = machine.call(&run_arguments(&["--rm", option, word], &["true"]));
         assert_eq!(code(&output), 2, "{option} {word}: {}", shown(&output));
         assert!(shown(&output).contains(word.trim_start_matches("db:")), "{}", shown(&output));
     }

@@ -1,4 +1,4 @@
-//! Containers of images: layers, what they hide, and what is shared.
+//! Containers of images: layers, hidden files and shared files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +10,9 @@ use super::images::Image;
 use super::machine::{installed, machine, until};
 use crate::support::{code, shown};
 
-/// Every file below a folder, with its number on the disk and when it was changed.
-fn all(folder: &Path, found: &mut BTreeMap<String, (u64, i64, i64)>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+/// Every file below a directory, with its inode number and modification time.
+fn all(directory: &Path, found: &mut BTreeMap<String, (u64, i64, i64)>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let about = entry.path().symlink_metadata().unwrap();
         if about.is_dir() {
             all(&entry.path(), found);
@@ -35,7 +35,7 @@ fn layers_are_stacked_and_hide_what_they_say() {
             ("srv/deep/d", "second d\n"),
         ])
         .write("app");
-    let said = machine.good(&[
+    let stdout = machine.good(&[
         "run",
         "--rm",
         "--network",
@@ -45,7 +45,7 @@ fn layers_are_stacked_and_hide_what_they_say() {
         "-c",
         "cd srv; find . -type f | sort; cat b",
     ]);
-    assert_eq!(said, "./b\n./deep/d\nsecond b\n");
+    assert_eq!(stdout, "./b\n./deep/d\nsecond b\n");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn two_containers_share_what_was_unpacked_once() {
     Image::of(&machine).write("one");
     Image::of(&machine).layer(&[("more", "more\n")]).write("two");
     let run = |image: &str, name: &str| {
-        let words = [
+        let arguments = [
             "run",
             "-d",
             "--name",
@@ -66,7 +66,7 @@ fn two_containers_share_what_was_unpacked_once() {
             "-c",
             "echo mine > /new; sleep 1000",
         ];
-        machine.good(&words);
+        machine.good(&arguments);
     };
     let images = machine.data().join("images");
     run("oci:one", "a");
@@ -124,10 +124,10 @@ fn an_image_that_is_damaged_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn an_image_that_is_not_there_is_said() {
+fn a_missing_image_is_reported() {
     let Some(machine) = machine() else { return };
-    let said = machine.bad(2, &["run", "--rm", "oci:absent", "true"]);
-    assert!(said.contains("cannot read absent"), "{said}");
+    let message = machine.bad(2, &["run", "--rm", "oci:absent", "true"]);
+    assert!(message.contains("cannot read absent"), "{message}");
     let output = machine.call(&["run", "--offline", "registry.example/team/app:1.4"]);
     assert_eq!(code(&output), 3, "{}", shown(&output));
     assert!(shown(&output).contains("not in the cache (--offline)"), "{}", shown(&output));
@@ -139,7 +139,7 @@ fn an_images_signal_asks_it_to_stop() {
     Image::of(&machine).stop_signal("SIGUSR2").write("app");
     let script = "trap 'exit 46' USR2; echo ready; while :; do sleep 0.05; done";
     machine.good(&["run", "-d", "--name", "app", "--network", "none", "oci:app", "sh", "-c", script]);
-    machine.until_said("app", "ready");
+    machine.until_logged("app", "ready");
     machine.good(&["stop", "app"]);
     assert_eq!(machine.good(&["wait", "app"]), "46\n");
 }
@@ -150,9 +150,9 @@ fn an_image_that_umoci_made_runs() {
     if !installed("umoci") {
         return;
     }
-    let umoci = |words: &[&str]| {
-        let output = Command::new("umoci").args(words).current_dir(machine.path()).output().unwrap();
-        assert!(output.status.success(), "umoci {words:?}: {}", shown(&output));
+    let umoci = |arguments: &[&str]| {
+        let output = Command::new("umoci").args(arguments).current_dir(machine.path()).output().unwrap();
+        assert!(output.status.success(), "umoci {arguments:?}: {}", shown(&output));
     };
     umoci(&["init", "--layout", "made"]);
     umoci(&["new", "--image", "made:latest"]);
@@ -168,13 +168,13 @@ fn an_image_that_umoci_made_runs() {
         "--config.env",
         "A=b",
     ]);
-    let said = machine.good(&["run", "--rm", "--network", "none", "oci:made:latest"]);
-    assert!(said.contains("uid=1000(ann)"), "{said}");
+    let stdout = machine.good(&["run", "--rm", "--network", "none", "oci:made:latest"]);
+    assert!(stdout.contains("uid=1000(ann)"), "{stdout}");
     until("it is gone", || machine.list().is_empty());
 }
 
 #[test]
-fn what_no_container_is_made_of_is_removed_when_asked_and_nothing_else() {
+fn prune_removes_what_no_container_is_made_of_and_nothing_else() {
     let Some(machine) = machine() else { return };
     Image::of(&machine).layer(&[("kept", "kept\n")]).write("kept");
     Image::of(&machine).layer(&[("gone", "gone\n")]).write("gone");
@@ -186,8 +186,8 @@ fn what_no_container_is_made_of_is_removed_when_asked_and_nothing_else() {
     machine.good(&["run", "--name", "stopped", "--network", "none", "oci:kept", "true"]);
     machine.good(&["run", "--rm", "--network", "none", "oci:gone", "true"]);
     assert_eq!((files("/kept"), files("/gone"), files("/bin/busybox")), (1, 1, 1));
-    let said = machine.good(&["prune"]);
-    assert_eq!(said, "removed 1 layers, 5 B\n");
+    let stdout = machine.good(&["prune"]);
+    assert_eq!(stdout, "removed 1 layers, 5 B\n");
     assert_eq!((files("/kept"), files("/gone"), files("/bin/busybox")), (1, 0, 1));
     machine.good(&["rm", "stopped"]);
     machine.good(&["prune", "--format", "json"]);
@@ -199,6 +199,6 @@ fn what_no_container_is_made_of_is_removed_when_asked_and_nothing_else() {
 fn the_root_has_the_mode_and_the_owner_that_the_image_says() {
     let Some(machine) = machine() else { return };
     Image::of(&machine).root_mode(0o711).write("app");
-    let said = machine.good(&["run", "--rm", "--network", "none", "oci:app", "stat", "-c", "%a %u", "/"]);
-    assert_eq!(said, "711 0\n");
+    let stdout = machine.good(&["run", "--rm", "--network", "none", "oci:app", "stat", "-c", "%a %u", "/"]);
+    assert_eq!(stdout, "711 0\n");
 }

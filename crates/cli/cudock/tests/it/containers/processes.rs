@@ -1,7 +1,7 @@
-//! As whom, where and under which name a program runs.
+//! The user, working directory and host name of a program.
 
 use super::images::Image;
-use super::machine::{machine, run_words};
+use super::machine::{machine, run_arguments};
 
 const WHO: &str = "echo $(id -u) $(id -g) $(id -G) $HOME";
 
@@ -30,23 +30,23 @@ fn a_user_is_found_by_name_and_by_number() {
 #[test]
 fn a_user_or_group_that_the_image_does_not_have_is_refused() {
     let Some(machine) = machine() else { return };
-    for (user, words) in [
+    for (user, expected) in [
         ("bob", "error: the image has no user `bob` in /etc/passwd"),
         ("ann:choir", "error: the image has no group `choir` in /etc/group"),
     ] {
-        let said = machine.bad(2, &run_words(&["--rm", "--user", user], &["true"]));
-        assert!(said.contains(words), "{said}");
+        let message = machine.bad(2, &run_arguments(&["--rm", "--user", user], &["true"]));
+        assert!(message.contains(expected), "{message}");
     }
 }
 
 #[test]
-fn the_folder_it_starts_in_is_made_if_missing() {
+fn the_working_directory_is_created_if_missing() {
     let Some(machine) = machine() else { return };
     assert_eq!(machine.says(&["--workdir", "/place/deep/er"], "pwd"), "/place/deep/er\n");
     assert_eq!(machine.says(&[], "pwd"), "/\n");
-    assert!(!machine.root().join("work").exists(), "the folder it was made of is not written to");
-    let said = machine.bad(2, &run_words(&["--rm", "--workdir", "/etc/passwd"], &["true"]));
-    assert!(said.contains("/etc/passwd"), "{said}");
+    assert!(!machine.root().join("work").exists(), "the directory it was made of is not written to");
+    let message = machine.bad(2, &run_arguments(&["--rm", "--workdir", "/etc/passwd"], &["true"]));
+    assert!(message.contains("/etc/passwd"), "{message}");
 }
 
 #[test]
@@ -63,13 +63,13 @@ fn a_container_has_a_name_for_itself() {
 }
 
 #[test]
-fn the_images_words_hold_where_the_user_says_nothing() {
+fn the_images_command_runs_where_the_user_gives_none() {
     let Some(machine) = machine() else { return };
     let image = Image::of(&machine).entrypoint(&["echo", "entry"]).command(&["and", "command"]);
     image.user("ann").workdir("/srv/app").write("app");
     let run = |options: &[&str], command: &[&str]| {
-        let words = [&["run", "--rm", "--network", "none"], options, &["oci:app"], command].concat();
-        machine.good(&words)
+        let arguments = [&["run", "--rm", "--network", "none"], options, &["oci:app"], command].concat();
+        machine.good(&arguments)
     };
     assert_eq!(run(&[], &[]), "entry and command\n");
     assert_eq!(run(&[], &["other"]), "entry other\n");

@@ -7,14 +7,14 @@ use std::process::Command;
 
 use super::machine::Machine;
 
-/// Says who it is, in effect.
+/// Prints its effective user.
 pub(super) const WHO: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
 int main(void) { printf("%d %d\n", (int)getuid(), (int)geteuid()); return 0; }
 "#;
 
-/// Makes one call that rules the machine, by name, and says what came of it.
+/// Makes one privileged call, by name, and prints the result.
 pub(super) const CALL: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,8 +25,8 @@ pub(super) const CALL: &str = r#"
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-int main(int count, char **words) {
-    const char *call = count > 1 ? words[1] : "";
+int main(int argc, char **argv) {
+    const char *call = argc > 1 ? argv[1] : "";
     long answer = -1;
     errno = 0;
     if (!strcmp(call, "mount")) answer = mount("none", "/tmp", "tmpfs", 0, 0);
@@ -51,8 +51,8 @@ pub(super) const ECHO: &str = r"
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-int main(int count, char **words) {
-    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(count > 1 ? atoi(words[1]) : 0)}, there;
+int main(int argc, char **argv) {
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(argc > 1 ? atoi(argv[1]) : 0)}, there;
     int heard = socket(AF_INET, SOCK_DGRAM, 0);
     if (bind(heard, (struct sockaddr *)&here, sizeof here)) return 1;
     for (;;) {
@@ -64,7 +64,7 @@ int main(int count, char **words) {
 }
 ";
 
-/// Puts a program into the machine's folder; none, and the reason said, where it cannot be compiled.
+/// Puts a program into the machine's directory; `None`, and the reason printed, where it cannot be compiled.
 pub(super) fn install(machine: &Machine, name: &str, source: &str) -> Option<PathBuf> {
     let text = machine.write(&format!("{name}.c"), source);
     let program = machine.root().join("bin").join(name);

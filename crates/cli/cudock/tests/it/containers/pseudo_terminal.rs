@@ -12,7 +12,7 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use super::machine::until;
 
-/// A terminal, what was shown on it, and the command that has it.
+/// A terminal, its output, and the command that has it.
 pub(crate) struct Terminal {
     ours: File,
     theirs: OwnedFd,
@@ -21,7 +21,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a command whose terminal this is, so many rows high and so many columns wide.
+    /// Starts a command in a terminal of this many rows and columns.
     pub(crate) fn start(command: &Command, rows: u16, columns: u16) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&ours).unwrap();
@@ -62,7 +62,7 @@ impl Terminal {
         resize(&self.ours, rows, columns);
     }
 
-    /// All that was shown so far.
+    /// The output so far.
     pub(crate) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
@@ -77,7 +77,7 @@ impl Terminal {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// What the command ended with.
+    /// The exit code of the command.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }

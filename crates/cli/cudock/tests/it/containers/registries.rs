@@ -47,13 +47,13 @@ fn an_image_of_a_registry_is_fetched_once_and_runs_without_it_later() {
     assert_eq!(output.stdout, b"from a registry\n", "{}", shown(&output));
     assert!(!shown(&output).contains("fetching"), "it is in the cache: {}", shown(&output));
 
-    let mut asked = Command::new("skopeo");
-    asked.args(["inspect", "--tls-verify=false", "--format", "{{.Digest}}", &format!("docker://{tagged}")]);
-    let digest = String::from_utf8(asked.output().unwrap().stdout).unwrap();
+    let mut skopeo = Command::new("skopeo");
+    skopeo.args(["inspect", "--tls-verify=false", "--format", "{{.Digest}}", &format!("docker://{tagged}")]);
+    let digest = String::from_utf8(skopeo.output().unwrap().stdout).unwrap();
     let pinned = format!("{name}@{}", digest.trim());
     assert_eq!(run(&[&pinned]).stdout, b"from a registry\n");
-    let plain = |words: &[&str]| {
-        let mut command = machine.command(words);
+    let plain = |arguments: &[&str]| {
+        let mut command = machine.command(arguments);
         command.env("CUDOCK_CACHE", machine.path().join("cache")).env("HOME", machine.path().join("nothing"));
         schema::output(&mut command)
     };
@@ -69,7 +69,7 @@ fn an_image_of_a_registry_is_fetched_once_and_runs_without_it_later() {
     drop(running);
     let output = run(&["--offline", &pinned]);
     assert_eq!(output.stdout, b"from a registry\n", "{}", shown(&output));
-    // What a tag stood for when it was last fetched is known without the registry, to those who ask for that.
+    // Without the registry, these options take the image that was last fetched for the tag.
     for pull in ["missing", "never"] {
         let output = run(&["--pull", pull, &tagged]);
         assert_eq!(output.stdout, b"from a registry\n", "{pull}: {}", shown(&output));

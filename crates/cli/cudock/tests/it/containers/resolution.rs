@@ -1,4 +1,4 @@
-//! What a name stands for: every verb finds the same image, and the one that was verified is the one that runs.
+//! Names of images: every verb finds the same image, and the one that was verified is the one that runs.
 
 use std::fs;
 use std::io::Write as _;
@@ -255,7 +255,7 @@ fn a_name_is_never_a_file_that_somebody_put_there() {
             "a path is a path"
         );
     }
-    // Verbs that are about files take them, and say so; but not for a name with a digest.
+    // Verbs that are about files take them, and report it; but not for a name with a digest.
     let text = shown(&machine.call(&["check", &names[0], "--gpu", "T4"]));
     assert!(text.contains(&format!("note: {} is a directory here, which is taken", names[0])), "{text}");
     for verb in

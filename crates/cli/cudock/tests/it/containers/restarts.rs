@@ -1,4 +1,4 @@
-//! What happens when a container ends.
+//! Restart policies of containers.
 
 use super::machine::{machine, until};
 
@@ -13,7 +13,7 @@ fn without_a_policy_an_end_is_the_end() {
 }
 
 #[test]
-fn a_failure_is_tried_again_as_often_as_was_said() {
+fn a_failure_is_retried_as_often_as_the_policy_allows() {
     let Some(machine) = machine() else { return };
     machine.start("failing", &["--restart", "on-failure:2"], "echo begun; exit 3");
     assert_eq!(machine.good(&["wait", "failing"]), "3\n");
@@ -52,7 +52,7 @@ fn one_that_runs_can_be_stopped_whatever_its_policy() {
         &["--restart", "always"],
         "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done",
     );
-    machine.until_said("service", "ready");
+    machine.until_logged("service", "ready");
     machine.good(&["stop", "service"]);
     assert_eq!(machine.status("service")["state"], "exited");
     assert_eq!(machine.status("service")["restarts"], 0);

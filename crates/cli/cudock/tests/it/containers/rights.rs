@@ -1,10 +1,10 @@
-//! What a container may do: devices, capabilities, system calls.
+//! Rights of a container: devices, capabilities, system calls.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use super::machine::{machine, run_words};
+use super::machine::{machine, run_arguments};
 use super::programs::{CALL, WHO, install};
 use crate::support::{code, shown};
 
@@ -17,10 +17,10 @@ fn only_the_usual_devices_can_be_opened() {
     let Some(machine) = machine() else { return };
     let script =
         "echo x > /dev/null; head -c 3 /dev/zero | wc -c; head -c 3 /dev/urandom | wc -c; ls /dev | xargs";
-    let said = machine.says(&[], script);
-    assert!(said.starts_with("3\n3\n"), "{said}");
+    let stdout = machine.says(&[], script);
+    assert!(stdout.starts_with("3\n3\n"), "{stdout}");
     for gpu in ["nvidia", "dri", "sda", "vda", "mem", "kmsg"] {
-        assert!(!said.contains(gpu), "{said}");
+        assert!(!stdout.contains(gpu), "{stdout}");
     }
     for node in ["c 195 0", "c 195 255", "c 1 1", "c 10 200", "b 7 0"] {
         let script = format!(
@@ -47,18 +47,18 @@ fn a_device_that_was_given_can_be_opened_and_no_other() {
     };
     let numbers = fs::metadata(path).unwrap().rdev();
     let (major, minor) = (rustix::fs::major(numbers), rustix::fs::minor(numbers));
-    let said =
+    let stdout =
         machine.says(&["--device", path], &format!("stat -c '%t %T' {path}; exec 3< {path} && echo opened"));
-    assert_eq!(said, format!("{major:x} {minor:x}\nopened\n"));
+    assert_eq!(stdout, format!("{major:x} {minor:x}\nopened\n"));
     let output =
         machine.sh(&[], &format!("mknod /tmp/node c {major} {minor}; exec 3< /tmp/node && echo opened"));
     assert!(!shown(&output).contains("opened"), "{}", shown(&output));
-    let said = machine.bad(2, &run_words(&["--rm", "--device", "/etc/passwd"], &["true"]));
-    assert!(said.contains("/etc/passwd is not a device node"), "{said}");
+    let message = machine.bad(2, &run_arguments(&["--rm", "--device", "/etc/passwd"], &["true"]));
+    assert!(message.contains("/etc/passwd is not a device node"), "{message}");
 }
 
 #[test]
-fn capabilities_are_the_default_ones_with_what_was_asked_for() {
+fn capabilities_are_the_default_ones_with_those_of_the_options() {
     let Some(machine) = machine() else { return };
     let with = |options: &[&str]| {
         let text = machine.says(options, "grep ^Cap /proc/self/status");
@@ -84,10 +84,10 @@ fn capabilities_are_the_default_ones_with_what_was_asked_for() {
 fn capabilities_hold_for_exec_too() {
     let Some(machine) = machine() else { return };
     machine.start("bare", &["--cap-drop", "ALL"], "sleep 1000");
-    let said =
+    let stdout =
         machine.good(&["exec", "bare", "grep", "-E", "^(Cap|NoNewPrivs|Seccomp:)", "/proc/self/status"]);
-    assert_eq!(said.matches(NONE).count(), 5, "{said}");
-    assert!(said.contains("NoNewPrivs:\t1") && said.contains("Seccomp:\t2"), "{said}");
+    assert_eq!(stdout.matches(NONE).count(), 5, "{stdout}");
+    assert!(stdout.contains("NoNewPrivs:\t1") && stdout.contains("Seccomp:\t2"), "{stdout}");
 }
 
 fn set_user_id(program: &Path) {
@@ -111,7 +111,7 @@ fn a_set_user_id_program_gains_nothing() {
         "seccomp=unconfined",
     ];
     let gains = machine.says(&free, "effective");
-    assert_eq!(gains, "1000 0\n", "and does so where that was asked for: the program is what it should be");
+    assert_eq!(gains, "1000 0\n", "with the option it does, so the program itself works");
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn system_calls_that_rule_the_machine_are_refused() {
     let Some(_) = install(&machine, "call", CALL) else { return };
     let all = ["mount", "unshare", "clone", "keyctl", "bpf", "io_uring", "userfaultfd", "vsock", "getpid"];
     let script = all.map(|call| format!("call {call}")).join("; ");
-    let said = machine.says(&[], &script);
+    let stdout = machine.says(&[], &script);
     for call in all {
-        let answer = said.lines().find_map(|line| line.strip_prefix(&format!("{call}: "))).unwrap();
+        let answer = stdout.lines().find_map(|line| line.strip_prefix(&format!("{call}: "))).unwrap();
         if call == "getpid" {
             assert_eq!(answer, "done");
         } else {
@@ -133,10 +133,10 @@ fn system_calls_that_rule_the_machine_are_refused() {
         }
     }
     machine.start("held", &[], "sleep 1000");
-    let said = machine.good(&["exec", "held", "sh", "-c", &script]);
+    let stdout = machine.good(&["exec", "held", "sh", "-c", &script]);
     assert!(
-        said.contains("keyctl: Operation not permitted") && said.contains("unshare: Operation not"),
-        "{said}"
+        stdout.contains("keyctl: Operation not permitted") && stdout.contains("unshare: Operation not"),
+        "{stdout}"
     );
 }
 
@@ -145,14 +145,14 @@ fn without_a_filter_they_are_the_kernels_to_judge() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "call", CALL) else { return };
     let options = ["--security-opt", "seccomp=unconfined"];
-    let said = machine.says(&options, "call keyctl; grep ^Seccomp: /proc/self/status");
-    assert_eq!(said, "keyctl: done\nSeccomp:\t0\n");
-    let said =
+    let stdout = machine.says(&options, "call keyctl; grep ^Seccomp: /proc/self/status");
+    assert_eq!(stdout, "keyctl: done\nSeccomp:\t0\n");
+    let stdout =
         machine.says(&["--security-opt", "seccomp=unconfined", "--cap-add", "SYS_ADMIN"], "call mount");
-    assert_eq!(said, "mount: done\n");
-    let said = machine.says(&["--cap-add", "SYS_ADMIN"], "call mount; call keyctl");
+    assert_eq!(stdout, "mount: done\n");
+    let stdout = machine.says(&["--cap-add", "SYS_ADMIN"], "call mount; call keyctl");
     assert_eq!(
-        said, "mount: done\nkeyctl: Operation not permitted\n",
+        stdout, "mount: done\nkeyctl: Operation not permitted\n",
         "a capability brings its own calls only"
     );
 }
@@ -168,12 +168,12 @@ fn a_profile_of_ones_own_is_followed_and_a_bad_one_is_a_bad_call() {
     assert!(shown(&output).contains("not supported"), "{}", shown(&output));
     let file = machine.write("bad.json", "{\"defaultAction\": \"SCMP_ACT_SHRUG\"}");
     let option = format!("seccomp={}", file.display());
-    let said = machine.bad(2, &run_words(&["--security-opt", &option], &["true"]));
-    assert!(said.contains("SCMP_ACT_SHRUG"), "{said}");
+    let message = machine.bad(2, &run_arguments(&["--security-opt", &option], &["true"]));
+    assert!(message.contains("SCMP_ACT_SHRUG"), "{message}");
 }
 
 #[test]
-fn what_tells_of_the_machine_is_hidden_or_only_read() {
+fn what_describes_the_machine_is_hidden_or_read_only() {
     let Some(machine) = machine() else { return };
     let script = "cat /proc/keys /proc/timer_list | wc -c; ls /sys/firmware | wc -l
 for file in /proc/sys/kernel/hostname /proc/sysrq-trigger /sys/kernel/mm/transparent_hugepage/enabled

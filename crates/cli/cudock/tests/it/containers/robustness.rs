@@ -14,11 +14,11 @@ use rustix::process::Signal;
 
 use super::images::Image;
 use super::leftovers::{groups, hierarchies};
-use super::machine::{Machine, machine, run_words, send, started_by, until};
+use super::machine::{Machine, machine, run_arguments, send, started_by, until};
 use super::programs::install;
 use crate::support::{code, json, shown};
 
-/// A small disk that all state of a machine is kept on; gone with this.
+/// A small disk for all state of a machine, unmounted when this is dropped.
 struct SmallDisk<'a> {
     machine: &'a Machine,
 }
@@ -85,7 +85,7 @@ fn a_container_that_removes_itself_does_so_on_a_full_disk() {
     until("what it wrote is gone", || !disk.is_full());
 }
 
-/// Where a container keeps what it wrote.
+/// The directory with the files that a container wrote.
 fn upper(machine: &Machine, name: &str) -> PathBuf {
     Path::new(machine.inspect(name)["folder"].as_str().unwrap()).join("upper")
 }
@@ -93,7 +93,7 @@ fn upper(machine: &Machine, name: &str) -> PathBuf {
 #[test]
 fn a_tree_of_three_thousand_levels_is_removed_with_few_descriptors_and_fails_no_list() {
     let Some(machine) = machine() else { return };
-    machine.good(&run_words(&["--name", "deep"], &["true"]));
+    machine.good(&run_arguments(&["--name", "deep"], &["true"]));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut here = openat(CWD, upper(&machine, "deep"), flags, Mode::empty()).unwrap();
     for _ in 0..3000 {
@@ -101,13 +101,14 @@ fn a_tree_of_three_thousand_levels_is_removed_with_few_descriptors_and_fails_no_
         here = openat(&here, "level", flags, Mode::empty()).unwrap();
     }
     drop(here);
-    let with_few = |words: &[&str]| {
+    let with_few = |arguments: &[&str]| {
         let limited = ["sh", "-c", "ulimit -n 64; exec \"$0\" \"$@\""];
-        started_by(&limited, &machine.command(words)).output().unwrap()
+        started_by(&limited, &machine.command(arguments)).output().unwrap()
     };
-    for words in [&["ps", "--all"][..], &["inspect-container", "deep"], &["rm", "deep"], &["ps", "--all"]] {
-        let output = with_few(words);
-        assert_eq!(code(&output), 0, "{words:?}: {}", shown(&output));
+    for arguments in [&["ps", "--all"][..], &["inspect-container", "deep"], &["rm", "deep"], &["ps", "--all"]]
+    {
+        let output = with_few(arguments);
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", shown(&output));
     }
     assert!(machine.list().is_empty());
 }
@@ -123,9 +124,9 @@ fn users_other_than_root_open_their_own_streams() {
     );
     until("both are in the log", || machine.logs("host") == "logged\ntoo\n");
     let runs = [
-        run_words(&["--rm", "--user", "1000"], &["sh", "-c", script]),
-        run_words(&["--rm", "-i", "--user", "1000"], &["sh", "-c", script]),
-        run_words(
+        run_arguments(&["--rm", "--user", "1000"], &["sh", "-c", script]),
+        run_arguments(&["--rm", "-i", "--user", "1000"], &["sh", "-c", script]),
+        run_arguments(
             &["--rm", "-t", "--user", "1000"],
             &["sh", "-c", "echo out > /dev/stdout && echo err > /dev/stderr"],
         ),
@@ -133,12 +134,12 @@ fn users_other_than_root_open_their_own_streams() {
         vec!["exec", "-i", "--user", "1000", "host", "sh", "-c", script],
         vec!["exec", "-t", "host", "sh", "-c", "echo out > /dev/stdout && echo err > /dev/stderr"],
     ];
-    for words in runs {
-        let output = machine.call(&words);
-        assert_eq!(code(&output), 0, "{words:?}: {}", shown(&output));
+    for arguments in runs {
+        let output = machine.call(&arguments);
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", shown(&output));
         assert!(
             shown(&output).contains("out") && shown(&output).contains("err"),
-            "{words:?}: {}",
+            "{arguments:?}: {}",
             shown(&output)
         );
     }
@@ -148,14 +149,16 @@ fn users_other_than_root_open_their_own_streams() {
 fn a_file_of_the_caller_is_not_opened_anew_by_a_container() {
     let Some(machine) = machine() else { return };
     machine.start("host", &[], "sleep 1000");
-    let run =
-        run_words(&["--rm", "-i"], &["sh", "-c", "ls -l /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2"]);
+    let run = run_arguments(
+        &["--rm", "-i"],
+        &["sh", "-c", "ls -l /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2"],
+    );
     let exec =
         vec!["exec", "-i", "host", "sh", "-c", "ls -l /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2"];
-    for words in [run, exec] {
+    for arguments in [run, exec] {
         let (input, output) = (machine.write("input", "x"), machine.path().join("output"));
         let status = machine
-            .command(&words)
+            .command(&arguments)
             .stdin(fs::File::open(input).unwrap())
             .stdout(fs::File::create(&output).unwrap())
             .stderr(fs::File::create(machine.path().join("errors")).unwrap())
@@ -171,7 +174,7 @@ fn a_container_whose_reader_goes_away_ends_as_a_program_without_it_would() {
     let Some(machine) = machine() else { return };
     for options in [&["--rm"][..], &["--rm", "-t"]] {
         let mut child = machine
-            .command(&run_words(options, &["yes"]))
+            .command(&run_arguments(options, &["yes"]))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -214,14 +217,14 @@ fn nothing_is_lost_to_a_slow_reader_of_a_large_pipe() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "burst", BURST) else { return };
     machine.start("host", &[], "sleep 1000");
-    for words in [run_words(&["--rm"], &["burst"]), vec!["exec", "host", "burst"]] {
-        let mut child = machine.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+    for arguments in [run_arguments(&["--rm"], &["burst"]), vec!["exec", "host", "burst"]] {
+        let mut child = machine.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = child.stdout.take().unwrap();
         // Longer than output may come after the end of a program.
         std::thread::sleep(Duration::from_secs(3));
         let mut came = Vec::new();
         stdout.read_to_end(&mut came).unwrap();
-        assert_eq!((came.len(), child.wait().unwrap().code()), (1 << 20, Some(0)), "{words:?}");
+        assert_eq!((came.len(), child.wait().unwrap().code()), (1 << 20, Some(0)), "{arguments:?}");
     }
 }
 
@@ -241,8 +244,8 @@ fn a_damaged_file_of_one_container_hides_no_other_and_can_be_removed() {
         machine.good(&["exec", "whole", "true"]);
         machine.good(&["inspect-container", "whole"]);
         if file == "plan.json" {
-            let said = machine.bad(3, &["inspect-container", &id]);
-            assert!(said.contains("plan.json"), "{said}");
+            let message = machine.bad(3, &["inspect-container", &id]);
+            assert!(message.contains("plan.json"), "{message}");
             assert!(listed.contains("damaged"), "{listed}");
             machine.good(&["rm", &id[..8]]);
             assert_eq!(machine.list().len(), 1);
@@ -252,16 +255,16 @@ fn a_damaged_file_of_one_container_hides_no_other_and_can_be_removed() {
     }
 }
 
-/// Runs a command that must come to an end, and succeed.
-fn ends_well(machine: &Machine, words: &[&str]) {
-    let mut child = machine.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+/// Runs a command that must end, and succeed.
+fn ends_well(machine: &Machine, arguments: &[&str]) {
+    let mut child = machine.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut ended = None;
-    until(&format!("{words:?} ends"), || {
+    until(&format!("{arguments:?} ends"), || {
         ended = ended.or(child.try_wait().unwrap());
         ended.is_some()
     });
     let output = child.wait_with_output().unwrap();
-    assert_eq!(code(&output), 0, "{words:?}: {}", shown(&output));
+    assert_eq!(code(&output), 0, "{arguments:?}: {}", shown(&output));
 }
 
 #[test]
@@ -270,7 +273,7 @@ fn a_container_that_runs_with_a_damaged_status_is_seen_entered_stopped_and_remov
     let script = "trap 'exit 7' TERM; echo ready; while true; do sleep 0.05; done";
     for text in ["", "{\"state\"", "[]"] {
         let id = machine.start("damaged", &["-e", "GIVEN=value"], script);
-        machine.until_said("damaged", "ready");
+        machine.until_logged("damaged", "ready");
         let file = machine.data().join("containers").join(&id).join("status.json");
         fs::write(&file, text).unwrap();
         let status = machine.status("damaged");
@@ -324,7 +327,7 @@ fn one_whose_output_nobody_reads_is_removed() {
     let Some(machine) = machine() else { return };
     // The pipe is full, and its reader never reads.
     let mut child = machine
-        .command(&run_words(&["--name", "talker"], &["yes"]))
+        .command(&run_arguments(&["--name", "talker"], &["yes"]))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -341,10 +344,10 @@ fn a_volume_that_does_not_fit_the_disk_is_not_half_filled() {
     let disk = SmallDisk::new(&machine);
     let (name, bytes) = ("srv/some/where/inside/large", vec![1; 5 << 20]);
     Image::of(&machine).raw_layer(Tar::default().file(name, bytes)).write("app");
-    let words = ["run", "--rm", "--network", "none", "-v", "small:/srv", "oci:app", "true"];
+    let arguments = ["run", "--rm", "--network", "none", "-v", "small:/srv", "oci:app", "true"];
     for _ in 0..2 {
-        let said = machine.bad(3, &words);
-        let error = said.lines().find(|line| line.starts_with("error: ")).unwrap();
+        let message = machine.bad(3, &arguments);
+        let error = message.lines().find(|line| line.starts_with("error: ")).unwrap();
         assert!(
             error.contains("cannot fill the volume") && error.contains("No space left on device"),
             "{error}"
@@ -372,8 +375,8 @@ fn forwarder(watcher: u64) -> Option<u64> {
         let pid: u64 = entry.file_name().to_string_lossy().parse().ok()?;
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
         let parent: u64 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-        let words = fs::read(entry.path().join("cmdline")).ok()?;
-        (parent == watcher && words.windows(9).any(|word| word == b"\0forward\0")).then_some(pid)
+        let command_line = fs::read(entry.path().join("cmdline")).ok()?;
+        (parent == watcher && command_line.windows(9).any(|word| word == b"\0forward\0")).then_some(pid)
     })
 }
 
@@ -404,7 +407,7 @@ fn a_forwarder_that_is_killed_is_started_again_and_one_that_keeps_ending_is_repo
 fn one_that_is_removed_while_it_starts_leaves_no_control_group() {
     let Some(machine) = machine() else { return };
     for _ in 0..25 {
-        let mut command = machine.command(&run_words(&["-d", "--name", "early"], &["sleep", "1000"]));
+        let mut command = machine.command(&run_arguments(&["-d", "--name", "early"], &["sleep", "1000"]));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         until("it can be removed", || machine.call(&["rm", "--force", "early"]).status.success());
         child.wait().unwrap();
@@ -428,16 +431,17 @@ fn control_groups_that_are_left_behind_are_pruned_and_no_others() {
 }
 
 #[test]
-fn several_are_told_to_stop_before_the_first_is_waited_for() {
+fn several_get_their_signal_before_the_first_is_waited_for() {
     let Some(machine) = machine() else { return };
     fs::create_dir(machine.path().join("notes")).unwrap();
     let loops = "while true; do sleep 0.1; done";
-    let first =
-        format!("trap 'while test ! -e /notes/told; do sleep 0.1; done; exit 0' TERM; echo ready; {loops}");
-    let second = format!("trap 'touch /notes/told; exit 0' TERM; echo ready; {loops}");
+    let first = format!(
+        "trap 'while test ! -e /notes/stopped; do sleep 0.1; done; exit 0' TERM; echo ready; {loops}"
+    );
+    let second = format!("trap 'touch /notes/stopped; exit 0' TERM; echo ready; {loops}");
     for (name, script) in [("first", first), ("second", second)] {
         machine.start(name, &["-v", "notes:/notes"], &script);
-        machine.until_said(name, "ready");
+        machine.until_logged(name, "ready");
     }
     // One after the other, the first would be killed after this time.
     machine.good(&["stop", "--time", "60", "first", "second"]);
@@ -448,9 +452,9 @@ fn several_are_told_to_stop_before_the_first_is_waited_for() {
 fn one_that_cannot_be_removed_does_not_keep_the_others() {
     let Some(machine) = machine() else { return };
     machine.start("runs", &[], "sleep 1000");
-    machine.good(&run_words(&["--name", "ended"], &["true"]));
-    let said = machine.bad(2, &["rm", "runs", "ended"]);
-    assert!(said.contains("container runs is running"), "{said}");
+    machine.good(&run_arguments(&["--name", "ended"], &["true"]));
+    let message = machine.bad(2, &["rm", "runs", "ended"]);
+    assert!(message.contains("container runs is running"), "{message}");
     assert_eq!(machine.list().len(), 1);
 }
 
@@ -465,9 +469,9 @@ fn values_that_mean_nothing_are_the_callers_fault() {
         (["--env-file", "/dev/zero"], "cannot read /dev/zero: not a regular file"),
         (["--security-opt", "seccomp=/dev/zero"], "cannot read /dev/zero: not a regular file"),
     ] {
-        let said = machine.bad(2, &run_words(&[&["--rm"], options.as_slice()].concat(), &["true"]));
-        assert!(said.contains(word), "{options:?}: {said}");
+        let message = machine.bad(2, &run_arguments(&[&["--rm"], options.as_slice()].concat(), &["true"]));
+        assert!(message.contains(word), "{options:?}: {message}");
     }
-    let said = machine.bad(2, &["up", "-f", "/dev/zero"]);
-    assert!(said.contains("cannot read /dev/zero: not a regular file"), "{said}");
+    let message = machine.bad(2, &["up", "-f", "/dev/zero"]);
+    assert!(message.contains("cannot read /dev/zero: not a regular file"), "{message}");
 }

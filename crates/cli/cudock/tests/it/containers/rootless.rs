@@ -9,13 +9,13 @@ use super::leftovers::{groups, hierarchies};
 use super::machine::{Machine, installed, machine, until};
 use crate::support::{code, schema, shown};
 
-/// A number that nobody has.
+/// A user id that nobody has.
 const USER: u32 = 64_123;
 
-/// A folder and control groups that belong to a user without rights; gone with it.
+/// A directory and control groups of a user without rights, removed when this is dropped.
 pub(super) struct Visitor {
     machine: Machine,
-    folder: PathBuf,
+    directory: PathBuf,
     given: bool,
 }
 
@@ -26,15 +26,15 @@ impl Visitor {
             return None;
         }
         fs::set_permissions(machine.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let folder = machine.path().join("own");
-        fs::create_dir(&folder).unwrap();
+        let directory = machine.path().join("own");
+        fs::create_dir(&directory).unwrap();
         // Files of ids that are not mapped cannot be written to, not even above them.
         let own = Command::new("chown")
             .args(["-hR", &format!("{USER}:{USER}"), "own", "root"])
             .current_dir(machine.path())
             .status();
         assert!(own.unwrap().success());
-        let visitor = Self { machine, folder, given };
+        let visitor = Self { machine, directory, given };
         if given {
             visitor.give_groups();
         }
@@ -82,7 +82,7 @@ impl Visitor {
         ]);
         command.arg(cudock.get_program()).args(cudock.get_args());
         command.current_dir(self.machine.path()).env("NO_COLOR", "1").env_remove("XDG_RUNTIME_DIR");
-        command.env("HOME", &self.folder).env("CUDOCK_DATA", self.folder.join("data"));
+        command.env("HOME", &self.directory).env("CUDOCK_DATA", self.directory.join("data"));
         if self.given {
             command.env("CUDOCK_CGROUP", self.machine.cgroup());
         }
@@ -104,7 +104,7 @@ impl Drop for Visitor {
     }
 }
 
-/// Whether users may make namespaces here; said where not.
+/// Whether users may create namespaces here; prints a message where not.
 fn user_namespaces() -> bool {
     let id = USER.to_string();
     let mut command = Command::new("setpriv");
@@ -160,7 +160,7 @@ fn a_users_container_lives_on_and_is_found_again() {
 }
 
 #[test]
-fn a_user_whom_no_group_was_given_is_told_what_to_do() {
+fn a_user_without_a_control_group_gets_a_hint() {
     let Some(visitor) = Visitor::new(false) else { return };
     let output = visitor.run(&["--rm"], "echo started");
     if output.status.success() {
@@ -177,15 +177,15 @@ fn a_user_whom_no_group_was_given_is_told_what_to_do() {
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_told_with_what_to_do() {
+fn a_directory_of_another_user_is_refused_with_a_hint() {
     let Some(visitor) = Visitor::new(true) else { return };
     let foreign = visitor.machine.root().join("srv");
     fs::create_dir(&foreign).unwrap();
     chown(&foreign, Some(USER + 1), Some(USER + 1)).unwrap();
     fs::set_permissions(&foreign, fs::Permissions::from_mode(0o777)).unwrap();
     let output = visitor.run(&["--rm", "-v", "./own:/srv/own"], "true");
-    let said = shown(&output);
-    assert_eq!(code(&output), 3, "{said}");
-    assert!(said.contains("Value too large for defined data type"), "{said}");
-    assert!(said.contains("hint: files of other users cannot be changed without root"), "{said}");
+    let text = shown(&output);
+    assert_eq!(code(&output), 3, "{text}");
+    assert!(text.contains("Value too large for defined data type"), "{text}");
+    assert!(text.contains("hint: files of other users cannot be changed without root"), "{text}");
 }

@@ -1,11 +1,11 @@
-//! What goes into a container, and what comes out of it.
+//! Input and output of a container.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
 
 use cudock_base::Digest;
 
-use super::machine::{machine, run_words};
+use super::machine::{machine, run_arguments};
 use crate::support::{code, shown};
 
 #[test]
@@ -16,10 +16,10 @@ fn both_outputs_come_out_apart() {
 }
 
 #[test]
-fn standard_input_goes_in_only_when_asked() {
+fn standard_input_goes_in_only_with_interactive() {
     let Some(machine) = machine() else { return };
     for (options, expected) in [(&["--rm", "-i"][..], "typed\n"), (&["--rm"], "")] {
-        let mut command = machine.command(&run_words(options, &["cat"]));
+        let mut command = machine.command(&run_arguments(options, &["cat"]));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         // Without -i nobody may be there to read it.
         child.stdin.take().unwrap().write_all(b"typed\n").ok();
@@ -33,7 +33,7 @@ fn a_hundred_megabytes_come_through_unchanged() {
     let Some(machine) = machine() else { return };
     let bytes = noise(100 << 20);
     let expected = Digest::sha256_of(&bytes).to_string();
-    let mut command = machine.command(&run_words(&["--rm", "-i"], &["cat"]));
+    let mut command = machine.command(&run_arguments(&["--rm", "-i"], &["cat"]));
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -48,7 +48,7 @@ fn a_hundred_megabytes_come_through_unchanged() {
 }
 
 #[test]
-fn the_last_words_of_a_program_are_not_lost() {
+fn the_last_output_of_a_program_is_not_lost() {
     let Some(machine) = machine() else { return };
     for _ in 0..10 {
         let output = machine.sh(&[], "seq 1 20000; echo last >&2; exit 4");
@@ -61,7 +61,7 @@ fn the_last_words_of_a_program_are_not_lost() {
 #[test]
 fn outputs_to_dev_null_can_be_written_to() {
     let Some(machine) = machine() else { return };
-    let mut command = machine.command(&run_words(&["--rm"], &["sh", "-c", "echo out && echo err >&2"]));
+    let mut command = machine.command(&run_arguments(&["--rm"], &["sh", "-c", "echo out && echo err >&2"]));
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
     assert_eq!(status.code(), Some(0));
 }
@@ -69,7 +69,7 @@ fn outputs_to_dev_null_can_be_written_to() {
 #[test]
 fn a_program_finds_no_descriptor_but_its_own_three() {
     let Some(machine) = machine() else { return };
-    // The fourth is the folder that `ls` reads.
+    // The fourth is the directory that `ls` reads.
     assert_eq!(machine.says(&[], "ls /proc/self/fd"), "0\n1\n2\n3\n");
     machine.start("open", &[], "sleep 1000");
     assert_eq!(machine.good(&["exec", "open", "ls", "/proc/self/fd"]), "0\n1\n2\n3\n");

@@ -1,6 +1,6 @@
 //! Containers with a terminal.
 
-use super::machine::{installed, machine, run_words, until};
+use super::machine::{installed, machine, run_arguments, until};
 use super::pseudo_terminal::Terminal;
 use crate::support::{code, shown};
 
@@ -11,7 +11,7 @@ fn a_terminal_has_our_size_and_follows_it() {
         return;
     }
     let script = "trap 'echo now $(stty size)' WINCH; echo first $(stty size); while :; do sleep 0.1; done";
-    let command = machine.command(&run_words(&["-it", "--rm", "--name", "sized"], &["sh", "-c", script]));
+    let command = machine.command(&run_arguments(&["-it", "--rm", "--name", "sized"], &["sh", "-c", script]));
     let mut terminal = Terminal::start(&command, 37, 101);
     terminal.until_shown("first 37 101");
     terminal.resize(20, 64);
@@ -27,7 +27,7 @@ fn keys_go_to_the_program_and_our_terminal_is_as_it_was_after_it() {
         return;
     }
     let script = "tty; echo ready; read line; echo \"heard $line\"; exit 7";
-    let command = machine.command(&run_words(&["-it", "--rm"], &["sh", "-c", script]));
+    let command = machine.command(&run_arguments(&["-it", "--rm"], &["sh", "-c", script]));
     let mut terminal = Terminal::start(&command, 24, 80);
     terminal.until_shown("ready");
     assert!(!terminal.is_cooked(), "keys are passed on one by one while it runs");
@@ -51,7 +51,7 @@ fn our_terminal_is_as_it_was_after_a_program_that_was_killed() {
         return;
     }
     let command =
-        machine.command(&run_words(&["-it", "--name", "cut"], &["sh", "-c", "echo ready; sleep 1000"]));
+        machine.command(&run_arguments(&["-it", "--name", "cut"], &["sh", "-c", "echo ready; sleep 1000"]));
     let mut terminal = Terminal::start(&command, 24, 80);
     terminal.until_shown("ready");
     machine.good(&["stop", "--time", "0", "cut"]);
@@ -92,10 +92,10 @@ fn a_terminal_needs_one_at_the_other_end() {
     let Some(machine) = machine() else { return };
     machine.start("host", &[], "sleep 1000");
     let pipes = [std::process::Stdio::null, std::process::Stdio::piped];
-    for words in [run_words(&["-it", "--rm"], &["sh"]), vec!["exec", "-it", "host", "sh"]] {
+    for arguments in [run_arguments(&["-it", "--rm"], &["sh"]), vec!["exec", "-it", "host", "sh"]] {
         for stdin in pipes {
             let mut child = machine
-                .command(&words)
+                .command(&arguments)
                 .stdin(stdin())
                 .stdout(std::process::Stdio::piped())
                 .stderr(std::process::Stdio::piped())
@@ -107,12 +107,12 @@ fn a_terminal_needs_one_at_the_other_end() {
                 ended.is_some()
             });
             let output = child.wait_with_output().unwrap();
-            assert_eq!(code(&output), 2, "{words:?}: {}", shown(&output));
+            assert_eq!(code(&output), 2, "{arguments:?}: {}", shown(&output));
             assert!(shown(&output).contains("the input device is not a TTY"), "{}", shown(&output));
         }
     }
     // Without input, or in the background, there is nothing to be typed.
-    assert_eq!(machine.good(&run_words(&["-t", "--rm"], &["echo", "seen"])), "seen\r\n");
-    machine.good(&run_words(&["-dit", "--name", "later"], &["sh"]));
+    assert_eq!(machine.good(&run_arguments(&["-t", "--rm"], &["echo", "seen"])), "seen\r\n");
+    machine.good(&run_arguments(&["-dit", "--name", "later"], &["sh"]));
     assert_eq!(machine.status("later")["state"], "running");
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::images::Image;
-use super::machine::{machine, run_words, until};
+use super::machine::{machine, run_arguments, until};
 use crate::support::{self, code, shown};
 
 #[test]
@@ -13,19 +13,19 @@ fn a_list_for_people() {
     let run = |name: &str, more: &[&str]| {
         machine.good(&[&["run", "-d", "--network", "none", "--name", name], more].concat());
     };
-    let mut said = vec![machine.good(&["ps"])];
+    let mut lists = vec![machine.good(&["ps"])];
     run("service", &["--publish", "127.0.0.1:0:80", "oci:app", "sleep", "1000"]);
     run("failed", &["oci:app", "sh", "-c", "exit 3"]);
     machine.good(&["wait", "failed"]);
-    said.push(machine.good(&["ps"]));
-    said.push(machine.good(&["ps", "--all"]));
+    lists.push(machine.good(&["ps"]));
+    lists.push(machine.good(&["ps", "--all"]));
     insta::with_settings!({filters => vec![
         (r"\b[0-9a-f]{12}\b", "[ID]"),
         (r"127\.0\.0\.1:\d+", "127.0.0.1:[PORT]"),
         (r"running \d+ s", "running [TIME]"),
         // Columns are as wide as the port is long.
         (r" {2,}", "  "),
-    ]}, { insta::assert_snapshot!(said.join("\n")) });
+    ]}, { insta::assert_snapshot!(lists.join("\n")) });
 }
 
 #[test]
@@ -61,9 +61,9 @@ fn names_lead_to_containers_and_so_do_beginnings_of_ids() {
         assert_eq!(machine.logs(word), "spoken\n", "{word}");
     }
     for verb in ["logs", "stop", "rm", "wait", "inspect-container"] {
-        let said = machine.bad(2, &[verb, "nobody"]);
-        assert!(said.contains("error: no container `nobody`"), "{verb}: {said}");
-        assert!(said.contains("hint: `cudock ps --all` lists them"), "{verb}: {said}");
+        let message = machine.bad(2, &[verb, "nobody"]);
+        assert!(message.contains("error: no container `nobody`"), "{verb}: {message}");
+        assert!(message.contains("hint: `cudock ps --all` lists them"), "{verb}: {message}");
     }
 }
 
@@ -73,12 +73,12 @@ fn a_name_is_given_once() {
     let id = machine.start("taken", &[], "exit 0");
     machine.good(&["wait", "taken"]);
     for detach in [&["--name", "taken"][..], &["--name", "taken", "-d"], &["--name", "taken", "--rm"]] {
-        let said = machine.bad(2, &run_words(detach, &["true"]));
+        let message = machine.bad(2, &run_arguments(detach, &["true"]));
         assert!(
-            said.contains(&format!("error: the name `taken` is in use by container {}", &id[..12])),
-            "{said}"
+            message.contains(&format!("error: the name `taken` is in use by container {}", &id[..12])),
+            "{message}"
         );
-        assert!(said.contains("hint: cudock rm taken, or choose another name"), "{said}");
+        assert!(message.contains("hint: cudock rm taken, or choose another name"), "{message}");
     }
     assert_eq!(machine.list().len(), 1);
     machine.good(&["rm", "taken"]);
@@ -88,10 +88,10 @@ fn a_name_is_given_once() {
 #[test]
 fn one_name_is_given_once_when_many_ask_at_the_same_time() {
     let Some(machine) = machine() else { return };
-    let words = run_words(&["--name", "wanted", "-d"], &["sleep", "1000"]);
+    let arguments = run_arguments(&["--name", "wanted", "-d"], &["sleep", "1000"]);
     let children: Vec<_> = (0..8)
         .map(|_| {
-            let mut command = machine.command(&words);
+            let mut command = machine.command(&arguments);
             command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
         })
         .collect();
@@ -105,9 +105,9 @@ fn one_name_is_given_once_when_many_ask_at_the_same_time() {
 fn one_that_runs_is_not_removed_unless_forced() {
     let Some(machine) = machine() else { return };
     machine.start("busy", &[], "sleep 1000");
-    let said = machine.bad(2, &["rm", "busy"]);
-    assert!(said.contains("error: container busy is running, not stopped"), "{said}");
-    assert!(said.contains("hint: ") && said.contains("--force"), "{said}");
+    let message = machine.bad(2, &["rm", "busy"]);
+    assert!(message.contains("error: container busy is running, not stopped"), "{message}");
+    assert!(message.contains("hint: ") && message.contains("--force"), "{message}");
     assert_eq!(machine.status("busy")["state"], "running");
     assert_eq!(machine.good(&["rm", "-f", "busy"]), "busy\n");
     assert_eq!(machine.list().len(), 0);
@@ -155,7 +155,7 @@ fn several_are_inspected_together() {
 #[test]
 fn without_a_name_a_container_has_one_of_its_image() {
     let Some(machine) = machine() else { return };
-    let output = machine.call(&run_words(&["-d"], &["true"]));
+    let output = machine.call(&run_arguments(&["-d"], &["true"]));
     let id = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(machine.list()[0]["name"], format!("root-{}", &id[..6]), "{}", shown(&output));
 }
@@ -168,16 +168,16 @@ fn a_command_forges_no_row_of_a_list_and_no_line_of_an_error() {
     Image::of(&machine).config(config).write("app");
     machine.good(&["run", "-d", "--network", "none", "--name", "real", "oci:app"]);
     until("it sleeps", || machine.good(&["top", "real"]).contains("sleep 1000"));
-    for words in [&["ps"][..], &["ps", "--all"], &["top", "real"]] {
-        let listed = machine.good(words);
-        assert_eq!(listed.lines().count(), 2, "{words:?}: {listed:?}");
-        assert!(!listed.contains(['\u{1b}', '\u{202e}']), "{words:?}: {listed:?}");
+    for arguments in [&["ps"][..], &["ps", "--all"], &["top", "real"]] {
+        let listed = machine.good(arguments);
+        assert_eq!(listed.lines().count(), 2, "{arguments:?}: {listed:?}");
+        assert!(!listed.contains(['\u{1b}', '\u{202e}']), "{arguments:?}: {listed:?}");
     }
     let config = serde_json::json!({"Entrypoint": ["no\nerror: forged\u{1b}[2K"], "User": "0"});
     Image::of(&machine).config(config).write("bad");
-    let said = machine.bad(127, &["run", "--rm", "--network", "none", "oci:bad"]);
+    let message = machine.bad(127, &["run", "--rm", "--network", "none", "oci:bad"]);
     assert!(
-        !said.lines().any(|line| line.starts_with("error: forged")) && !said.contains('\u{1b}'),
-        "{said:?}"
+        !message.lines().any(|line| line.starts_with("error: forged")) && !message.contains('\u{1b}'),
+        "{message:?}"
     );
 }

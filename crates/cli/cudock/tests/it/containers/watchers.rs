@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::leftovers::{groups, leftovers};
-use super::machine::{Machine, machine, run_words, send, until};
+use super::machine::{Machine, machine, run_arguments, send, until};
 use crate::support::{code, shown};
 
 #[test]
@@ -21,8 +21,8 @@ fn fifty_run_at_once_and_all_come_to_their_end() {
                 format!("echo {number}; while test ! -e /go/now; do sleep 0.1; done; exit {number}"),
             );
             fs::create_dir_all(machine.path().join("go")).unwrap();
-            let words = run_words(&["--name", &name, "-v", "go:/go:ro"], &["sh", "-c", &script]);
-            let mut command = machine.command(&words);
+            let arguments = run_arguments(&["--name", &name, "-v", "go:/go:ro"], &["sh", "-c", &script]);
+            let mut command = machine.command(&arguments);
             (number, command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
         })
         .collect();
@@ -44,7 +44,7 @@ fn fifty_run_at_once_and_all_come_to_their_end() {
 fn one_whose_watcher_was_killed_is_lost_and_can_be_removed() {
     let Some(machine) = machine() else { return };
     let id = machine.start("orphan", &[], "echo begun; sleep 1000 & sleep 1000");
-    machine.until_said("orphan", "begun");
+    machine.until_logged("orphan", "begun");
     let status = machine.status("orphan");
     let (watcher, pid) = (status["watcher"].as_u64().unwrap(), status["pid"].as_u64().unwrap());
     send(watcher, Signal::KILL);
@@ -73,15 +73,15 @@ fn every_verb_finds_out_by_itself_that_a_watcher_is_dead() {
     }
     machine.start("e", &[], "sleep 1000");
     kill_watcher(&machine, "e");
-    let said = machine.bad(2, &["exec", "e", "true"]);
-    assert!(said.contains("container e is lost, not running"), "{said}");
+    let message = machine.bad(2, &["exec", "e", "true"]);
+    assert!(message.contains("container e is lost, not running"), "{message}");
 }
 
 #[test]
 fn a_foreground_that_was_killed_takes_its_container_with_it() {
     let Some(machine) = machine() else { return };
     let mut child = machine.spawn(&["--name", "front", "-p", "127.0.0.1:0:80"], "echo begun; sleep 1000");
-    machine.until_said("front", "begun");
+    machine.until_logged("front", "begun");
     let pid = machine.status("front")["pid"].as_u64().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -109,7 +109,7 @@ fn many_whose_watchers_were_killed_are_cleared_away_together() {
 }
 
 #[test]
-fn a_folder_that_a_killed_process_left_is_swept() {
+fn a_directory_that_a_killed_process_left_is_swept() {
     let Some(machine) = machine() else { return };
     machine.start("whole", &[], "exit 0");
     machine.good(&["wait", "whole"]);
@@ -120,7 +120,7 @@ fn a_folder_that_a_killed_process_left_is_swept() {
 }
 
 #[test]
-fn a_control_group_of_another_name_is_found_again_without_being_told() {
+fn a_control_group_of_another_name_is_found_again_without_the_variable() {
     let Some(machine) = machine() else { return };
     machine.start("elsewhere", &[], "sleep 1000");
     let output =
@@ -132,8 +132,8 @@ fn a_control_group_of_another_name_is_found_again_without_being_told() {
 #[test]
 fn the_usual_control_group_is_left_empty_too() {
     let Some(machine) = machine() else { return };
-    let words = run_words(&["-d", "--name", "usual"], &["sleep", "1000"]);
-    let output = machine.command(&words).env_remove("CUDOCK_CGROUP").output().unwrap();
+    let arguments = run_arguments(&["-d", "--name", "usual"], &["sleep", "1000"]);
+    let output = machine.command(&arguments).env_remove("CUDOCK_CGROUP").output().unwrap();
     let id = String::from_utf8(output.stdout).unwrap().trim().to_owned();
     let own = || groups("/cudock").into_iter().any(|group| group.ends_with(format!("cudock-{id}")));
     assert!(own(), "it is in a control group");

@@ -23,7 +23,7 @@ fn start(machine: &Machine, name: &str) {
     machine.good(&["up", "-f", &file, "-d", "--network", "none", "-p", "127.0.0.1:0:8080"]);
 }
 
-/// What the kernel has of a group: its processes, the control groups of its containers, and its network.
+/// The kernel objects of a group: its processes, the control groups of its containers, and its network.
 struct Traces {
     network: String,
     ids: Vec<String>,
@@ -43,10 +43,10 @@ impl Traces {
         let mut left = Vec::new();
         for process in fs::read_dir("/proc").unwrap().flatten() {
             let link = fs::read_link(process.path().join("ns/net")).unwrap_or_default();
-            let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
-            let words = String::from_utf8_lossy(&words).replace('\0', " ");
-            if link.to_string_lossy() == self.network || words.contains(&self.data) {
-                left.push(format!("process {words}"));
+            let command_line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let command_line = String::from_utf8_lossy(&command_line).replace('\0', " ");
+            if link.to_string_lossy() == self.network || command_line.contains(&self.data) {
+                left.push(format!("process {command_line}"));
             }
         }
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -58,8 +58,8 @@ impl Traces {
     }
 }
 
-fn groups_named(folder: &Path, name: &str, depth: u32, found: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+fn groups_named(directory: &Path, name: &str, depth: u32, found: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy() == name {
             found.push(format!("control group {}", entry.path().display()));
         } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {

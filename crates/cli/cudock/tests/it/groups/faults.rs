@@ -1,21 +1,21 @@
-//! Files and words that are wrong: everything is told at once, with its place. These need no rights.
+//! Invalid files and arguments: all faults are reported at once, each with its position. These need no rights.
 
 use std::fs;
 
 use crate::support::{cudock, shown};
 
-fn up(text: &str, words: &[&str]) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("group.yaml"), text).unwrap();
+fn up(text: &str, arguments: &[&str]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("group.yaml"), text).unwrap();
     let mut command = cudock(&["up"]);
-    command.args(words).current_dir(folder.path()).env("CUDOCK_DATA", folder.path().join("data"));
+    command.args(arguments).current_dir(directory.path()).env("CUDOCK_DATA", directory.path().join("data"));
     let output = command.output().unwrap();
-    assert!(!folder.path().join("data").exists(), "nothing was made");
+    assert!(!directory.path().join("data").exists(), "nothing was made");
     shown(&output)
 }
 
 #[test]
-fn all_faults_of_a_file_are_told_at_once_each_with_its_place() {
+fn all_faults_of_a_file_are_reported_at_once_each_with_its_position() {
     let text = "name: bad
 properties:
   restartPolicy: Sometimes
@@ -31,12 +31,12 @@ properties:
 }
 
 #[test]
-fn a_file_that_is_not_yaml_is_told_with_its_place() {
+fn a_file_that_is_not_yaml_is_reported_with_its_line() {
     insta::assert_snapshot!(up("name: bad\nproperties:\n  containers: [{\n", &["."]));
 }
 
 #[test]
-fn a_folder_with_nothing_to_run_and_words_that_mean_nothing_are_bad_calls() {
+fn a_directory_with_nothing_to_run_and_meaningless_arguments_are_bad_calls() {
     let good = "name: good\nproperties:\n  containers:\n  - {name: a, properties: {image: x}}\n";
     insta::assert_snapshot!(
         [
@@ -54,6 +54,6 @@ fn a_folder_with_nothing_to_run_and_words_that_mean_nothing_are_bad_calls() {
 #[test]
 fn the_port_of_a_project_is_no_word_for_a_group() {
     let good = "name: good\nproperties:\n  containers:\n  - {name: a, properties: {image: x}}\n";
-    let told = up(good, &[".", "--port", "8000"]);
-    assert!(told.contains("exit code 2") && told.contains("-p HOST:CONTAINER"), "{told}");
+    let message = up(good, &[".", "--port", "8000"]);
+    assert!(message.contains("exit code 2") && message.contains("-p HOST:CONTAINER"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! A group in the foreground: what is printed, and how it is ended.
+//! A group in the foreground: its output, and how it is stopped.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -17,17 +17,17 @@ fn start(machine: &Machine, text: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Reads a stream up to a line with these words.
-fn read_until(stream: &mut impl BufRead, words: &str) -> String {
+/// Reads a stream up to a line with this text.
+fn read_until(stream: &mut impl BufRead, expected: &str) -> String {
     let mut all = String::new();
-    while !all.contains(words) {
-        assert!(stream.read_line(&mut all).unwrap() > 0, "it ended before it said `{words}`: {all}");
+    while !all.contains(expected) {
+        assert!(stream.read_line(&mut all).unwrap() > 0, "it ended before it printed `{expected}`: {all}");
     }
     all
 }
 
 #[test]
-fn lines_stand_behind_their_containers_name_and_the_exit_code_tells_how_it_went() {
+fn lines_follow_their_containers_name_and_the_exit_code_shows_how_it_went() {
     let Some(machine) = machine() else { return };
     let jobs = |last: &str| {
         let containers = [container("a", "echo one; echo two >&2", ""), container("longer", last, "")];

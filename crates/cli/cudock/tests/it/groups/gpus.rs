@@ -10,7 +10,7 @@ use crate::support::{code, shown};
 const VERSION: &str = "580.159.04";
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// A driver with two GPUs; none where device nodes cannot be made.
+/// A driver with two GPUs; `None` where device nodes cannot be created.
 fn driver(root: &Path) -> Option<()> {
     let write = |path: String, text: &[u8]| {
         let file = root.join(path);
@@ -90,9 +90,9 @@ fn each_container_gets_gpus_of_its_own_and_one_that_asks_for_none_gets_none() {
     let library = format!("/{LIBRARIES}/libcuda.so.1");
     let found = machine.good(&["exec", "cards/a", "sh", "-c", "find / -xdev -name 'libcuda.so.1' | head -1"]);
     assert!(!found.trim().is_empty(), "no {library}");
-    let said = machine.run(&["exec", "cards/c", "mknod", "/tmp/nvidia0", "c", "195", "0"]);
+    let created = machine.run(&["exec", "cards/c", "mknod", "/tmp/nvidia0", "c", "195", "0"]);
     let opened = machine.run(&["exec", "cards/c", "cat", "/tmp/nvidia0"]);
-    assert!(!said.status.success() || shown(&opened).contains("not permitted"), "{}", shown(&opened));
+    assert!(!created.status.success() || shown(&opened).contains("not permitted"), "{}", shown(&opened));
 }
 
 #[test]
@@ -106,13 +106,13 @@ fn a_group_that_asks_for_more_gpus_than_there_are_is_refused() {
 }
 
 #[test]
-fn a_group_that_asks_for_gpus_runs_without_any_where_that_is_said() {
+fn a_group_that_requests_gpus_runs_without_any_with_gpus_none() {
     let Some(machine) = machine() else { return };
     let root = machine.path().join("no-driver");
     fs::create_dir_all(&root).unwrap();
     let file = machine.write(&group("cards", "", &[asking("a", 1), container("b", "sleep 1000", "")]));
-    let words = ["up", "-f", &file, "-d", "--network", "none", "--driver-root", root.to_str().unwrap()];
-    let output = machine.run(&words);
+    let arguments = ["up", "-f", &file, "-d", "--network", "none", "--driver-root", root.to_str().unwrap()];
+    let output = machine.run(&arguments);
     assert_ne!(code(&output), 0, "{}", shown(&output));
     assert!(shown(&output).contains("a requests a GPU"), "{}", shown(&output));
     assert!(
@@ -120,7 +120,7 @@ fn a_group_that_asks_for_gpus_runs_without_any_where_that_is_said() {
         "{}",
         shown(&output)
     );
-    let output = machine.run(&[&words[..], &["--gpus", "none"]].concat());
+    let output = machine.run(&[&arguments[..], &["--gpus", "none"]].concat());
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(
         shown(&output).contains("note: a: runs without GPUs, although it requests 1"),

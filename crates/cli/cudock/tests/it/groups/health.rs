@@ -6,9 +6,9 @@ const NOTES: &str = "      volumeMounts: [{name: notes, mountPath: /notes}]\n";
 const VOLUME: &str = "  volumes: [{name: notes, emptyDir: {}}]\n";
 
 #[test]
-fn a_container_whose_command_says_no_is_started_again() {
+fn a_container_whose_liveness_probe_fails_is_restarted() {
     let Some(machine) = machine() else { return };
-    // Its first run is well for one question and then is not; the second is well.
+    // Its first run passes one probe and then fails; the second passes.
     let main = "echo x >> /notes/runs; rm -f /notes/sick; \
                 test $(wc -l < /notes/runs) -gt 1 || { sleep 1; touch /notes/sick; }; trap 'exit 0' TERM; \
                 while true; do sleep 0.1; done";
@@ -89,18 +89,18 @@ fn up_comes_back_from_a_readiness_probe_that_never_succeeds() {
             machine.run(&[&["up", "-f", &file, "-d", "--network", "none", "--timeout", "3s"], more].concat())
         };
         let output = up(&[]);
-        let said = crate::support::shown(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("group never is not ready after 3s: container a: "), "{said}");
-        assert!(said.contains(expected), "{said}");
-        assert!(said.contains("a | started"), "its last lines are shown: {said}");
+        let message = crate::support::shown(&output);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains("group never is not ready after 3s: container a: "), "{message}");
+        assert!(message.contains(expected), "{message}");
+        assert!(message.contains("a | started"), "its last lines are shown: {message}");
         assert!(!machine.data().join("groups/never").exists(), "nothing of it is left");
         let listed = crate::support::json(&machine.run(&["ps", "--all", "--format", "json"]));
         assert_eq!(listed["containers"].as_array().unwrap().len(), 0, "{listed}");
 
         let output = up(&["--keep"]);
         assert_eq!(output.status.code(), Some(1), "{}", crate::support::shown(&output));
-        assert_eq!(machine.group("never")["state"], "running", "it was asked to stay");
+        assert_eq!(machine.group("never")["state"], "running", "--keep leaves it running");
         machine.good(&["down", "never", "--time", "0"]);
     }
     let text = group(
@@ -110,8 +110,8 @@ fn up_comes_back_from_a_readiness_probe_that_never_succeeds() {
     );
     let output =
         machine.run(&["up", "-f", &machine.write(&text), "-d", "--network", "none", "--timeout", "2s"]);
-    let said = crate::support::shown(&output);
-    assert!(said.contains("init container i is running"), "{said}");
+    let message = crate::support::shown(&output);
+    assert!(message.contains("init container i is running"), "{message}");
     let output = machine.run(&["up", "-f", &machine.write(&text), "--timeout", "2s"]);
     assert_eq!(output.status.code(), Some(2), "{}", crate::support::shown(&output));
 }
@@ -122,19 +122,26 @@ fn a_group_that_keeps_failing_is_removed_with_its_last_lines_unless_it_is_to_be_
     let file = machine.write(&group("failing", "", &[container("a", "echo why; exit 3", "")]));
     let up = |more: &[&str]| machine.run(&[&["up", "-f", &file, "-d", "--network", "none"], more].concat());
     let output = up(&[]);
-    let said = crate::support::shown(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("group failing is not ready: a: exited with code 3; it restarts in"), "{said}");
+    let message = crate::support::shown(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(
-        said.contains("a | why") && said.contains("hint: the group was removed; --keep leaves it running"),
-        "{said}"
+        message.contains("group failing is not ready: a: exited with code 3; it restarts in"),
+        "{message}"
+    );
+    assert!(
+        message.contains("a | why")
+            && message.contains("hint: the group was removed; --keep leaves it running"),
+        "{message}"
     );
     assert!(!machine.data().join("groups/failing").exists(), "nothing of it is left");
     let output = up(&["--keep"]);
-    let said = crate::support::shown(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("`cudock logs failing/a`") && said.contains("`cudock down failing`"), "{said}");
-    assert_eq!(machine.group("failing")["state"], "running", "it was asked to stay");
+    let message = crate::support::shown(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(
+        message.contains("`cudock logs failing/a`") && message.contains("`cudock down failing`"),
+        "{message}"
+    );
+    assert_eq!(machine.group("failing")["state"], "running", "--keep leaves it running");
     machine.good(&["down", "failing", "--time", "0"]);
     // One that has ended does nothing any more, and keeps its logs.
     let text = group("over", "  restartPolicy: Never\n", &[container("a", "echo why; exit 3", "")]);

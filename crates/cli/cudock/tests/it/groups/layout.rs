@@ -11,13 +11,13 @@ use super::machine::{machine, until};
 use super::rootfs::rootfs;
 
 /// A layout with one image: busybox, an entry point that the group's command takes the place of, and a variable.
-fn write(folder: &Path) {
+fn write(directory: &Path) {
     let busybox = fs::read(rootfs().unwrap().join("bin/busybox")).unwrap();
-    let mut layer = Tar::default().program("bin/busybox", busybox).file("etc/said", "from the image\n");
+    let mut layer = Tar::default().program("bin/busybox", busybox).file("etc/greeting", "from the image\n");
     for name in ["cat", "sh", "sleep"] {
         layer = layer.symlink(&format!("bin/{name}"), "busybox");
     }
-    let layer = blob(folder, "application/vnd.oci.image.layer.v1.tar", &layer.end());
+    let layer = blob(directory, "application/vnd.oci.image.layer.v1.tar", &layer.end());
     let config = json!({
         "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
         "os": "linux",
@@ -27,18 +27,18 @@ fn write(folder: &Path) {
         },
         "rootfs": {"type": "layers", "diff_ids": [&layer["digest"]]},
     });
-    let config = blob(folder, "application/vnd.oci.image.config.v1+json", config.to_string().as_bytes());
+    let config = blob(directory, "application/vnd.oci.image.config.v1+json", config.to_string().as_bytes());
     let media_type = "application/vnd.oci.image.manifest.v1+json";
     let manifest = json!({"schemaVersion": 2, "mediaType": media_type, "config": config, "layers": [layer]});
-    let manifest = blob(folder, media_type, manifest.to_string().as_bytes());
-    fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
+    let manifest = blob(directory, media_type, manifest.to_string().as_bytes());
+    fs::write(directory.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
     let index = json!({"schemaVersion": 2, "manifests": [manifest]});
-    fs::write(folder.join("index.json"), index.to_string()).unwrap();
+    fs::write(directory.join("index.json"), index.to_string()).unwrap();
 }
 
-fn blob(folder: &Path, media_type: &str, bytes: &[u8]) -> Value {
+fn blob(directory: &Path, media_type: &str, bytes: &[u8]) -> Value {
     let digest = Digest::sha256_of(bytes);
-    let blobs = folder.join("blobs/sha256");
+    let blobs = directory.join("blobs/sha256");
     fs::create_dir_all(&blobs).unwrap();
     fs::write(blobs.join(digest.hex()), bytes).unwrap();
     json!({"mediaType": media_type, "digest": digest.to_string(), "size": bytes.len()})
@@ -48,14 +48,14 @@ fn blob(folder: &Path, media_type: &str, bytes: &[u8]) -> Value {
 fn a_command_takes_the_place_of_the_images_and_variables_come_over_its_own() {
     let Some(machine) = machine() else { return };
     write(&machine.path().join("layout"));
-    // The layout's path counts from the file's folder.
+    // The layout's path is relative to the file's directory.
     let text = "name: made
 properties:
   containers:
   - name: own
     properties:
       image: oci:./layout
-      command: [sh, -c, 'cat /etc/said; echo $WHO $ALSO; sleep 1000']
+      command: [sh, -c, 'cat /etc/greeting; echo $WHO $ALSO; sleep 1000']
       environmentVariables: [{name: WHO, value: group}]
   - name: images
     properties: {image: 'oci:./layout'}

@@ -1,4 +1,4 @@
-//! A place for groups of one test, and everything of them removed after it.
+//! State for the groups of one test, all of which is removed after it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,20 +13,20 @@ use crate::support::{Turn, cudock, json, schema, shown};
 
 /// State of its own, with groups in it.
 pub struct Machine {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     root: &'static Path,
     _turn: Turn,
 }
 
-/// A machine, or the reason why there is none, said.
+/// A machine; `None`, and the reason printed, where groups cannot run.
 pub fn machine() -> Option<Machine> {
     let why = if fs::metadata("/proc/self").unwrap().uid() != 0 {
         "root is needed"
     } else {
         match rootfs() {
             Ok(root) => {
-                let folder = tempfile::tempdir().unwrap();
-                return Some(Machine { folder, root, _turn: Turn::shared() });
+                let directory = tempfile::tempdir().unwrap();
+                return Some(Machine { directory, root, _turn: Turn::shared() });
             }
             Err(why) => why,
         }
@@ -37,17 +37,17 @@ pub fn machine() -> Option<Machine> {
 
 impl Machine {
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
-    /// Where cudock keeps its state.
+    /// The state directory of cudock.
     pub fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.directory.path().join("data")
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = cudock(arguments);
-        command.env("CUDOCK_DATA", self.data()).current_dir(self.folder.path());
+        command.env("CUDOCK_DATA", self.data()).current_dir(self.directory.path());
         command
     }
 
@@ -55,7 +55,7 @@ impl Machine {
         schema::output(&mut self.command(arguments))
     }
 
-    /// Runs a command that must succeed; what it printed.
+    /// The standard output of a command that must succeed.
     pub fn good(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", shown(&output));
@@ -65,12 +65,12 @@ impl Machine {
     /// Writes a group's file. `ROOT` in it is the image.
     pub fn write(&self, text: &str) -> String {
         let name = text.lines().find_map(|line| line.strip_prefix("name: ")).unwrap_or("group");
-        let file = self.folder.path().join(format!("{name}.yaml"));
+        let file = self.directory.path().join(format!("{name}.yaml"));
         fs::write(&file, text.replace("ROOT", &format!("rootfs:{}", self.root.display()))).unwrap();
         file.display().to_string()
     }
 
-    /// Starts a group without a network of this machine, and comes back when it is ready.
+    /// Starts a group without a network of this machine, and returns when it is ready.
     pub fn up(&self, text: &str) -> Output {
         self.run(&["up", "-f", &self.write(text), "--detach", "--network", "none"])
     }

@@ -15,8 +15,8 @@ fn logs_wait_and_exec_take_a_groups_name() {
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
     assert!(shown(&output).contains("hint: pair/first, pair/second"), "{}", shown(&output));
     let followed = machine.run(&["logs", "-f", "pair"]);
-    let said = String::from_utf8_lossy(&followed.stdout).into_owned();
-    assert_eq!(said, "first  | one\nsecond | two\n", "{}", shown(&followed));
+    let stdout = String::from_utf8_lossy(&followed.stdout).into_owned();
+    assert_eq!(stdout, "first  | one\nsecond | two\n", "{}", shown(&followed));
     assert_eq!(String::from_utf8_lossy(&followed.stderr), "first  | three\n");
     assert_eq!(machine.good(&["wait", "pair"]), "7\n");
     assert_eq!(machine.good(&["logs", "--tail", "1", "pair"]).lines().count(), 1);

@@ -42,8 +42,8 @@ fn a_gateway_finds_the_service_on_localhost_and_a_published_port_leads_to_the_ga
     let port = free_port();
     let publish = format!("127.0.0.1:{port}:8080");
     let file = machine.write(&pair("pair"));
-    let words = ["up", "-f", &file, "--detach", "--network", "none", "--publish", &publish];
-    assert_eq!(machine.good(&words), "pair\n");
+    let arguments = ["up", "-f", &file, "--detach", "--network", "none", "--publish", &publish];
+    assert_eq!(machine.good(&arguments), "pair\n");
     assert!(get(port, "/cgi-bin/ask").ends_with("hello from the service\n"), "{}", get(port, "/cgi-bin/ask"));
     let shown = machine.group("pair");
     assert_eq!(shown["state"], "running");
@@ -87,15 +87,15 @@ fn containers_of_a_group_answer_to_its_name_in_every_verb() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_and_nothing_is_left() {
+fn a_port_in_use_is_reported_and_nothing_is_left() {
     let Some(machine) = machine() else { return };
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let publish = format!("127.0.0.1:{}:8080", taken.local_addr().unwrap().port());
     let file = machine.write(&pair("taken"));
     for detach in [true, false] {
-        let mut words = vec!["up", "-f", &file, "--network", "none", "-p", &publish];
-        words.extend(detach.then_some("--detach"));
-        let output = machine.run(&words);
+        let mut arguments = vec!["up", "-f", &file, "--network", "none", "-p", &publish];
+        arguments.extend(detach.then_some("--detach"));
+        let output = machine.run(&arguments);
         assert_eq!(output.status.code(), Some(3), "{}", shown(&output));
         assert!(shown(&output).contains("in use"), "{}", shown(&output));
         assert_eq!(

@@ -55,7 +55,7 @@ fn a_job_that_ends_well_is_not_started_again_and_one_that_fails_is() {
 }
 
 #[test]
-fn what_fails_again_and_again_waits_and_up_says_so() {
+fn what_keeps_failing_is_delayed_and_up_reports_it() {
     let Some(machine) = machine() else { return };
     let file = machine.write(&group("crashing", "", &[container("a", "exit 3", "")]));
     let output = machine.run(&["up", "-f", &file, "--detach", "--network", "none", "--keep"]);
@@ -74,7 +74,7 @@ fn what_fails_again_and_again_waits_and_up_says_so() {
 }
 
 #[test]
-fn what_cannot_be_started_is_said_with_its_reason() {
+fn a_failed_start_is_reported_with_its_reason() {
     let Some(machine) = machine() else { return };
     let text = group("nothing", "  restartPolicy: Never\n", &[container("a", "true", "")])
         .replace("\"sh\"", "\"nosuch\"");

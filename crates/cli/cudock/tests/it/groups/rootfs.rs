@@ -7,23 +7,23 @@ use std::sync::OnceLock;
 
 use crate::containers::busybox;
 
-/// Answers with what it hears on localhost:8081, as a gateway does.
+/// Answers with the response of localhost:8081, as a gateway does.
 const ASK: &str =
     "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\nwget -qO- http://127.0.0.1:8081/hello\n";
 
-/// The folder, made once for all tests; or why it cannot be.
+/// The directory, created once for all tests; the reason, where it cannot be created.
 pub fn rootfs() -> Result<&'static Path, &'static str> {
     static MADE: OnceLock<Result<tempfile::TempDir, String>> = OnceLock::new();
     match MADE.get_or_init(make) {
-        Ok(folder) => Ok(folder.path()),
+        Ok(directory) => Ok(directory.path()),
         Err(why) => Err(why),
     }
 }
 
 fn make() -> Result<tempfile::TempDir, String> {
     let busybox = busybox::find()?;
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
     fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
     for name in ["bin", "dev", "etc", "proc", "sys", "tmp", "www/cgi-bin"] {
         fs::create_dir_all(root.join(name)).unwrap();
@@ -39,5 +39,5 @@ fn make() -> Result<tempfile::TempDir, String> {
     let ask = root.join("www/cgi-bin/ask");
     fs::write(&ask, ASK).unwrap();
     fs::set_permissions(ask, fs::Permissions::from_mode(0o755)).unwrap();
-    Ok(folder)
+    Ok(directory)
 }

@@ -1,4 +1,4 @@
-//! Volumes, and secrets that are nowhere.
+//! Volumes, and secrets that are not stored anywhere.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::support::{code, shown};
 const SECRET: &str = "wWqT7-nobody-may-see-this";
 
 #[test]
-fn containers_share_an_empty_folder_and_what_may_only_be_read_cannot_be_written() {
+fn containers_share_an_empty_directory_and_cannot_write_to_a_read_only_one() {
     let Some(machine) = machine() else { return };
     let writes = "      volumeMounts: [{name: v, mountPath: /v}]\n";
     let reads = "      volumeMounts: [{name: v, mountPath: /v, readOnly: true}]\n";
@@ -60,10 +60,10 @@ fn secrets_reach_their_container_and_are_nowhere_on_disk() {
     assert_eq!(holders(&machine.data()), Vec::<String>::new());
 }
 
-/// Files below a folder that hold the secret, as text or in base64.
-fn holders(folder: &Path) -> Vec<String> {
+/// Files below a directory that hold the secret, as text or in base64.
+fn holders(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap().flatten() {
+    for entry in fs::read_dir(directory).unwrap().flatten() {
         let kind = entry.file_type().unwrap();
         if kind.is_dir() {
             found.extend(holders(&entry.path()));
@@ -86,7 +86,7 @@ fn command_lines() -> Vec<String> {
 }
 
 #[test]
-fn a_share_of_azure_needs_a_folder_in_its_place() {
+fn a_share_of_azure_needs_a_directory_in_its_place() {
     let Some(machine) = machine() else { return };
     let more = "  volumes: [{name: share, azureFile: {shareName: s, storageAccountName: example}}]\n";
     let mounts = "      volumeMounts: [{name: share, mountPath: /data}]\n";

@@ -11,13 +11,13 @@ mod tracer;
 pub use spy::{Secrets, Spy, compile};
 pub use tracer::{Hold, Join, Trace, Tracer};
 
-/// What is added to the container's capabilities.
+/// Capabilities added to the container's.
 pub const CAPABILITIES: [&str; 3] = ["", "SYS_PTRACE", "ALL"];
 
 /// How many processes join in each test, under each set of capabilities.
 pub fn attempts() -> usize {
-    let asked = std::env::var("CUDOCK_ESCAPE_ATTEMPTS").ok();
-    asked.map_or(20, |count| count.parse().expect("CUDOCK_ESCAPE_ATTEMPTS is a number"))
+    let value = std::env::var("CUDOCK_ESCAPE_ATTEMPTS").ok();
+    value.map_or(20, |count| count.parse().expect("CUDOCK_ESCAPE_ATTEMPTS is a number"))
 }
 
 /// Whether a spy with these capabilities may follow the root of a process and read its memory.

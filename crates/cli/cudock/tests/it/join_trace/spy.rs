@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, poll};
 
-/// How long the spy may take. It is not a promise of ours.
+/// Time limit of the spy. Not a promise of ours.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Compiles the spy; false, and the reason printed, without a compiler.
+/// Compiles the spy. Without a compiler, prints the reason and returns `false`.
 pub fn compile(program: &Path) -> bool {
     let source = program.with_extension("c");
     fs::write(&source, include_str!("spy.c")).unwrap();
@@ -25,7 +25,7 @@ pub fn compile(program: &Path) -> bool {
     compiled
 }
 
-/// What only the host knows.
+/// Secrets of the host.
 #[derive(Debug, Clone)]
 pub struct Secrets {
     /// A file of the host.
@@ -53,7 +53,7 @@ impl Secrets {
         text
     }
 
-    /// Tells the spy what to look for, in its directory.
+    /// Writes the secrets to look for into the spy's directory.
     pub fn write_to(&self, dir: &Path) {
         let text = format!("{}\n{}\n", self.canary.display(), self.texts.join("\n"));
         fs::write(dir.join("secrets.new"), text).unwrap();
@@ -130,7 +130,7 @@ impl Spy {
         line.split_whitespace().map(seen).collect()
     }
 
-    /// What it saw of the host, a line each.
+    /// The host secrets that it saw, one per line.
     pub fn leaks(&self) -> String {
         fs::read_to_string(self.dir.join("leaks")).unwrap()
     }

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use super::spy::Spy;
 
-/// How long nothing may happen before a test gives up. It is not a promise of ours.
+/// Time without any event after which a test gives up. Not a promise of ours.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// When the spies look.
@@ -41,7 +41,7 @@ pub struct Join {
     pub executed: bool,
 }
 
-/// What was traced.
+/// The recorded trace.
 #[derive(Debug, Default)]
 pub struct Trace {
     /// The exit code of the command.
@@ -258,13 +258,13 @@ fn seize(pid: Pid) -> nix::Result<()> {
     ptrace::seize(pid, options)
 }
 
-/// What a thread traces is let go when it ends, and its children are not those of other tests.
+/// Runs work on a thread of its own: its tracees are released when it ends, and its children are not those of other tests.
 fn in_own_thread<T: Send>(task: impl FnOnce() -> T + Send) -> T {
     let outcome = std::thread::scope(|scope| scope.spawn(task).join());
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// A process that is gone has none.
+/// The pid namespace of a process; empty if it is gone.
 fn pid_namespace(pid: Pid) -> String {
     let link = fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap_or_default();
     link.to_string_lossy().into_owned()

@@ -32,7 +32,7 @@ class Model:
         return rows
 ";
 
-/// The directory for temporary files of servers, which is also their mark, and what is in it after one that nobody killed:
+/// The directory for temporary files of servers, which is also their mark, and its content after one that nobody killed:
 /// ONNX Runtime has a file of its own.
 struct Traces {
     mark: PathBuf,
@@ -40,13 +40,13 @@ struct Traces {
 }
 
 impl Traces {
-    /// Serves these models, asks one, and lets the server end.
-    fn of_one(stage: &Stage, models: &str, words: &[&str], ask: &Ask) -> (Self, Duration) {
+    /// Serves these models, sends one request, and lets the server end.
+    fn of_one(stage: &Stage, models: &str, arguments: &[&str], ask: &Ask) -> (Self, Duration) {
         let mark = stage.path("marked");
         fs::create_dir(&mark).unwrap();
         let mut traces = Self { mark, usual: BTreeSet::new() };
         let began = Instant::now();
-        let mut server = stage.serve_as(models, words, |command| traces.mark(command));
+        let mut server = stage.serve_as(models, arguments, |command| traces.mark(command));
         let start = began.elapsed();
         server.ask(ask).ok();
         assert!(traces.processes().len() >= 3, "a server, an owner and an engine");
@@ -104,10 +104,11 @@ fn kill(processes: impl IntoIterator<Item = u32>) {
 fn nothing_is_left_of_a_server_and_its_workers_whichever_is_killed_when() {
     let Some((stage, python)) = Stage::python() else { return };
     stage.write("scorer/model.py", STARTER.as_bytes());
-    let words = [&python[0][..], &python[1]];
-    let (traces, start) = Traces::of_one(&stage, "scorer", &words, &Ask::predict("[{}]"));
+    let arguments = [&python[0][..], &python[1]];
+    let (traces, start) = Traces::of_one(&stage, "scorer", &arguments, &Ask::predict("[{}]"));
     let model = stage.path("scorer");
-    let serve = ["serve", model.to_str().unwrap(), "--device", "cpu", "--port", "0", words[0], words[1]];
+    let serve =
+        ["serve", model.to_str().unwrap(), "--device", "cpu", "--port", "0", arguments[0], arguments[1]];
     let mut random = Random::new(seed());
     let (mut early, mut late) = (0, 0);
     for round in 0..cases(5) {
@@ -143,10 +144,10 @@ fn models_are_whole_or_not_there_while_engines_are_killed_and_models_loaded_and_
     for (index, factor) in factors.into_iter().enumerate() {
         stage.write(&format!("models/m{index}.onnx"), &times(factor));
     }
-    let words = ["--on-demand", "--queue-time", "60s"];
+    let arguments = ["--on-demand", "--queue-time", "60s"];
     let ask = Ask::post("/predict/m0", r#"{"input": [[1, 1, 1, 1]]}"#);
-    let (traces, _) = Traces::of_one(&stage, "models", &words, &ask);
-    let server = stage.serve_as("models", &words, |command| traces.mark(command));
+    let (traces, _) = Traces::of_one(&stage, "models", &arguments, &ask);
+    let server = stage.serve_as("models", &arguments, |command| traces.mark(command));
     let seed = seed();
     let is_over = AtomicBool::new(false);
     let counts = on_threads(3, |thread| {
@@ -194,7 +195,7 @@ fn change(server: &Server, random: &mut Random) {
     assert!(status == 200 || *verb == "load" && status == 500, "{path}: {status}");
 }
 
-/// Asks a model: the answer is that of the whole model, or that it is not there.
+/// Sends a request to a model: the response is that of the complete model, or that it does not exist.
 fn predict(server: &Server, random: &mut Random, factors: &[f32]) {
     let index = random.below(factors.len());
     let input = json!({"input": [[1, 1, 1, 1]]}).to_string();

@@ -8,7 +8,7 @@ use cudock_testkit::random::cases;
 use rustix::process::Signal;
 
 use crate::containers::leftovers::leftovers;
-use crate::containers::machine::{machine, run_words, until};
+use crate::containers::machine::{machine, run_arguments, until};
 use crate::support::{code, shown};
 
 #[test]
@@ -18,17 +18,17 @@ fn a_run_with_rm_that_is_ended_leaves_nothing_and_its_name_is_free() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let publish = format!("127.0.0.1:{port}:80");
     let options = ["--rm", "--name", "killed", "-p", &publish];
-    let words = run_words(&options, &["sleep", "0.05"]);
-    machine.good(&words);
+    let arguments = run_arguments(&options, &["sleep", "0.05"]);
+    machine.good(&arguments);
     let began = Instant::now();
-    machine.good(&words);
+    machine.good(&arguments);
     let whole = began.elapsed();
-    let detached = run_words(&[&["-d"], &options[..]].concat(), &["sleep", "0.05"]);
+    let detached = run_arguments(&[&["-d"], &options[..]].concat(), &["sleep", "0.05"]);
     signal_at_random(
         cases(5),
         whole,
         &[Signal::KILL, Signal::INT, Signal::TERM, Signal::HUP],
-        |round| machine.command(if round % 2 == 0 { &words } else { &detached }),
+        |round| machine.command(if round % 2 == 0 { &arguments } else { &detached }),
         |round, signal| {
             if round % 2 == 1 {
                 // Its watcher goes on without the command that started it, until the container has ended.
@@ -39,15 +39,15 @@ fn a_run_with_rm_that_is_ended_leaves_nothing_and_its_name_is_free() {
                 // Cleaned up by the command itself.
                 until("nothing is left", || leftovers(&machine.data(), machine.cgroup()).is_empty());
             }
-            // The kernel may still be ending what the command started.
-            let mut output = machine.call(&words);
+            // The kernel may still be ending processes of the command.
+            let mut output = machine.call(&arguments);
             for _ in 0..100 {
                 // Its port, or the name of a container that is being removed.
                 if !shown(&output).contains("in use") {
                     break;
                 }
                 std::thread::sleep(std::time::Duration::from_millis(50));
-                output = machine.call(&words);
+                output = machine.call(&arguments);
             }
             assert_eq!(code(&output), 0, "{}", shown(&output));
             assert!(machine.list().is_empty());

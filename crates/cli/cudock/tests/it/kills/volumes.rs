@@ -12,14 +12,14 @@ use crate::containers::images::Image;
 use crate::containers::leftovers::leftovers;
 use crate::containers::machine::{Machine, machine, until};
 
-/// So many that copying them takes most of the start.
+/// Enough that copying them takes most of the start.
 const FILES: usize = 1500;
 
-fn words(volume: &str) -> Vec<String> {
+fn command_line(volume: &str) -> Vec<String> {
     let mount = format!("{volume}:/srv");
-    let words = ["run", "--rm", "--network", "none", "--name", "killed", "-v", &mount, "oci:app"];
+    let arguments = ["run", "--rm", "--network", "none", "--name", "killed", "-v", &mount, "oci:app"];
     let count = ["sh", "-c", "find /srv -type f | wc -l; stat -c %a /srv"];
-    words.iter().chain(&count).map(ToString::to_string).collect()
+    arguments.iter().chain(&count).map(ToString::to_string).collect()
 }
 
 fn entries(machine: &Machine, volume: &str) -> Vec<String> {
@@ -39,8 +39,8 @@ fn a_first_start_that_is_ended_leaves_its_volume_empty_or_whole() {
     Image::of(&machine).raw_layer(tar).write("app");
     let whole_volume = format!("{FILES}\n711\n");
     let run = |volume: &str| {
-        let words = words(volume);
-        machine.good(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        let arguments = command_line(volume);
+        machine.good(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     };
     assert_eq!(run("unpacked"), whole_volume);
     let began = Instant::now();
@@ -52,8 +52,8 @@ fn a_first_start_that_is_ended_leaves_its_volume_empty_or_whole() {
         whole,
         &[Signal::KILL, Signal::INT, Signal::TERM, Signal::HUP],
         |round| {
-            let words = words(&volume(round));
-            machine.command(&words.iter().map(String::as_str).collect::<Vec<_>>())
+            let arguments = command_line(&volume(round));
+            machine.command(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
         },
         |round, signal| {
             let name = volume(round);
@@ -62,7 +62,7 @@ fn a_first_start_that_is_ended_leaves_its_volume_empty_or_whole() {
                 until("no container is left", || leftovers(&machine.data(), machine.cgroup()).is_empty());
                 assert!(!entries(&machine, &name).contains(&"filling".to_owned()));
             }
-            // The name is free, and what is there is whole.
+            // The name is free, and a copy that exists is complete.
             assert_eq!(run(&name), whole_volume);
             assert_eq!(entries(&machine, &name), ["data", "volume.json"]);
             assert!(machine.list().is_empty());

@@ -14,7 +14,7 @@ fn serverless_wins_below_the_crossover_and_machines_above_it() {
         .find(|one| one["below"] == "Container Apps serverless")
         .unwrap_or_else(|| panic!("serverless is the cheapest nowhere: {crossovers:?}"));
     // A replica of 1.559 USD an hour is up 1 - e^(-rT) of twelve hours, T being 300 s and a start; a machine of 0.526 is
-    // up all day. So they meet where few hundred seconds pass between requests, far below the 5/s asked for.
+    // up all day. So they meet where a few hundred seconds pass between requests, far below the requested 5/s.
     let rate = number(&asleep["value"]);
     assert!(rate > 0.000_5 && rate < 0.02, "{asleep}");
     assert!(asleep["at"].as_str().unwrap().contains("requests/s"), "{asleep}");

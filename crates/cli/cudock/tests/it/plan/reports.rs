@@ -349,20 +349,20 @@ fn an_hour_on_an_h100_is_above_fifteen_on_a_t4_for_the_same_money() {
 #[test]
 fn a_winner_that_up_cannot_deploy_is_followed_by_the_first_that_it_can() {
     let flags = ["plan", "--rate", "5,0@08:00-20:00", "--replica-rate", "10", "--gpu", "T4", "--service"];
-    let words = |services: &str| {
+    let text_for = |services: &str| {
         let text = shown(&run(&[&flags[..], &[services]].concat()));
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let note = "Deploying: `cudock up` does not deploy to Kubernetes Service; ";
-    let both = words("aks,vm");
+    let both = text_for("aks,vm");
     assert!(
         both.contains(&format!(
             "{note}the first that it does is #2, Standard_NC4as_T4_v3 on Virtual Machine"
         )),
         "{both}"
     );
-    assert!(words("aks").contains(&format!("{note}nothing that it deploys to fits")));
-    assert!(!words("vm").contains("Deploying:"));
+    assert!(text_for("aks").contains(&format!("{note}nothing that it deploys to fits")));
+    assert!(!text_for("vm").contains("Deploying:"));
     let (_, report) = of_json(&[&flags[1..], &["aks,vm"]].concat());
     assert_eq!(report["placements"][0]["service"], "aks");
     assert_eq!(report["choices"]["deployable"], 2);

@@ -101,7 +101,7 @@ fn a_sweep_keeps_three_machines() {
     let report = report("sweep", &[]);
     for placement in list(&report, "placements") {
         assert_eq!(placement["instances"], 3);
-        // 27 trials of 20 minutes in nine waves, on a GPU as fast or slower than asked for.
+        // 27 trials of 20 minutes in nine waves, on a GPU that is as fast as the required one, or slower.
         assert!(number(&placement["times"]["total"]) >= 9.0 * 1200.0, "{placement}");
     }
     assert!(list(&report, "placements").iter().all(|one| one["service"] != "ml-endpoint"));

@@ -1,4 +1,4 @@
-//! Answers are the engine's own.
+//! Responses hold the engine's own results.
 
 use crate::serve_support::client::Ask;
 use crate::serve_support::made::{Bare, Random, close, f32_bytes, f32_values};

@@ -7,7 +7,7 @@ use crate::serve_support::{occupy, receive_all, send_all, until_queued};
 use cudock_testkit::onnx;
 
 #[test]
-fn a_request_whose_time_is_over_is_told_so_and_never_run() {
+fn a_request_whose_time_is_over_is_rejected_and_never_run() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
     let server = stage.serve("double.onnx", &[]);
@@ -21,7 +21,7 @@ fn a_request_whose_time_is_over_is_told_so_and_never_run() {
         r#"{"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}],
             "parameters": {"timeout": 20000}}"#,
     );
-    // The engine is held still, so these answers come without it.
+    // The engine is held still, so these responses come without it.
     for ask in [&in_header, &in_body, &protocol] {
         let reply = server.ask(ask);
         assert_eq!(reply.status, 504, "{}", reply.text());

@@ -1,4 +1,4 @@
-//! Directories of models: settings of their own, files that change, and what cannot be read.
+//! Directories of models: their own settings, changed files, and unreadable files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::serve_support::server::{Server, Stage, copy_environment, eventually};
 
 const ROW: &str = r#"{"input": [[1, 1, 1, 1]]}"#;
 
-/// What the model makes of one; none if it is not served.
+/// The model's result for 1; `None` if it is not served.
 fn factor(server: &Server, path: &str) -> Option<f64> {
     let reply = server.ask(&Ask::post(path, ROW));
     (reply.status == 200).then(|| reply.json()["prediction"][0][0].as_f64().unwrap())
@@ -47,10 +47,10 @@ fn ready_names_the_models_that_answer_and_no_name_writes_a_line_of_its_own() {
     stage.write("models/invalid/cudock.toml", b"[serve]\nmax_batsh = 1\n");
     stage.write("models/a\nready all: open http:/model.onnx", &times(2.0));
     let server = stage.serve("models", &[]);
-    let said = server.said();
-    let ready: Vec<&str> = said.lines().filter(|line| line.starts_with("ready ")).collect();
-    assert!(ready.len() == 1 && ready[0].starts_with("ready also good, good: open "), "{said}");
-    assert!(said.contains(r#"models not read error="cannot serve a model as"#), "{said}");
+    let log = server.log();
+    let ready: Vec<&str> = log.lines().filter(|line| line.starts_with("ready ")).collect();
+    assert!(ready.len() == 1 && ready[0].starts_with("ready also good, good: open "), "{log}");
+    assert!(log.contains(r#"models not read error="cannot serve a model as"#), "{log}");
     assert_eq!(factor(&server, "/predict/good"), Some(2.0));
     let names = server.health().1["models"].as_array().unwrap().len();
     assert_eq!(names, 2);
@@ -91,7 +91,7 @@ fn sighup_loads_each_version_once() {
         stage.write(&format!("models/m/{version}/model.onnx"), &times(2.0));
     }
     let server = stage.serve("models", &[]);
-    let loads = || server.said().lines().filter(|line| line.contains("model ready")).count();
+    let loads = || server.log().lines().filter(|line| line.contains("model ready")).count();
     eventually("three versions are loaded", || loads() == 3);
     stage.write("models/new.onnx", &times(7.0));
     server.signal("HUP");
@@ -139,7 +139,7 @@ fn a_directory_that_cannot_be_read_does_not_keep_the_others_from_being_served() 
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
     let server = stage.serve_as("models", &[], |command| without_capabilities(&command));
     assert_eq!(factor(&server, "/predict"), Some(2.0));
-    assert!(server.said().contains("lost+found"), "{}", server.said());
+    assert!(server.log().contains("lost+found"), "{}", server.log());
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! An engine that dies or hangs is replaced, and health tells the truth meanwhile.
+//! An engine that dies or hangs is replaced, and health reports it meanwhile.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,11 +16,11 @@ fn no_request_is_lost_when_the_engine_is_killed_under_load() {
     let server = stage.serve("double.onnx", &["--queue-time", "60s"]);
     let (killed, answered) = (AtomicU64::new(0), AtomicUsize::new(0));
     let done = AtomicBool::new(false);
-    let words = on_threads(10, |number| {
+    let statuses = on_threads(10, |number| {
         let mut seen = BTreeSet::new();
         let mut connection = server.connect();
         match number {
-            // Kills the engine three times, each time once the next one has answered a while.
+            // Kills the engine three times, each time after the next one has answered for a while.
             0 => {
                 for _ in 0..3 {
                     let before = answered.load(Ordering::SeqCst);
@@ -50,17 +50,17 @@ fn no_request_is_lost_when_the_engine_is_killed_under_load() {
         }
         seen
     });
-    let seen: BTreeSet<_> = words.into_iter().flatten().collect();
+    let seen: BTreeSet<_> = statuses.into_iter().flatten().collect();
     assert!(seen.contains(&(200, "healthy".to_owned())), "{seen:?}");
     assert!(
         seen.contains(&(503, "unhealthy".to_owned())),
-        "nobody was told that there was no engine: {seen:?}"
+        "no response reported that there was no engine: {seen:?}"
     );
     assert_eq!(server.metric("cudock_failed_total"), 0);
     assert!(
-        server.said().contains("engine lost") && server.said().contains("engine replaced"),
+        server.log().contains("engine lost") && server.log().contains("engine replaced"),
         "{}",
-        server.said()
+        server.log()
     );
 }
 
@@ -114,7 +114,7 @@ fn health_names_the_loss_while_a_model_cannot_be_started_again() {
     stage.swap("double.onnx", b"no model");
     signal(server.engine(), "KILL");
     let mut waiting = send_all(&server, &[Ask::predict("[[1, 1, 1, 1]]")]);
-    eventually("the loss is told", || server.health().0 == 503);
+    eventually("health reports the loss", || server.health().0 == 503);
     let (_, health) = server.health();
     assert_eq!(health["status"], "unhealthy");
     assert!(!health["reason"].as_str().unwrap().is_empty(), "{health}");
@@ -137,7 +137,7 @@ fn a_client_that_left_while_the_engine_was_lost_is_not_run_for() {
     stage.swap("double.onnx", b"no model");
     signal(server.engine(), "KILL");
     drop(held);
-    eventually("the loss is told", || server.health().0 == 503);
+    eventually("health reports the loss", || server.health().0 == 503);
     drop((first, waiting));
     eventually("those who left are taken back", || server.metric("cudock_cancelled_total") == 6);
     stage.swap("double.onnx", &times(2.0));

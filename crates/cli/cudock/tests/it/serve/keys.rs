@@ -26,9 +26,9 @@ fn keys_are_read_again_when_their_file_changes_and_comments_are_not_keys() {
     // A file without keys leaves the keys as they are, which is reported once.
     stage.swap("keys", b"# nothing\n");
     server.signal("HUP");
-    eventually("it is reported", || server.said().contains("keys not reloaded"));
+    eventually("it is reported", || server.log().contains("keys not reloaded"));
     assert_eq!(status(&new), 200);
-    assert!(![&old, &new].iter().any(|key| server.said().contains(*key)), "{}", server.said());
+    assert!(![&old, &new].iter().any(|key| server.log().contains(*key)), "{}", server.log());
 }
 
 #[test]
@@ -48,13 +48,13 @@ fn a_certificate_is_read_again_when_it_changes() {
     copy("first");
     stage.write("double.onnx", &times(2.0));
     let (chain, key) = (stage.path("server.pem"), stage.path("server.key"));
-    let words = ["--tls-cert", chain.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
-    let mut server = stage.serve("double.onnx", &words);
+    let arguments = ["--tls-cert", chain.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    let mut server = stage.serve("double.onnx", &arguments);
     let address = format!("https://localhost:{}/live", server.address.port());
     let trusted = |name: &str| {
         let authority = stage.path(&format!("{name}.pem"));
-        let asked = Command::new("curl").args(["-sS", "--cacert"]).arg(&authority).arg(&address).output();
-        asked.unwrap().status.success()
+        let response = Command::new("curl").args(["-sS", "--cacert"]).arg(&authority).arg(&address).output();
+        response.unwrap().status.success()
     };
     assert!(trusted("first") && !trusted("second"));
     copy("second");
@@ -63,6 +63,6 @@ fn a_certificate_is_read_again_when_it_changes() {
     // A handshake that never goes on does not keep the server from ending.
     let stalled = server.connect();
     server.signal("TERM");
-    assert_eq!(server.wait().code(), Some(0), "{}", server.said());
+    assert_eq!(server.wait().code(), Some(0), "{}", server.log());
     drop(stalled);
 }

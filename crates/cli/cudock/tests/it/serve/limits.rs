@@ -28,7 +28,7 @@ fn open(connections: &[Connection]) -> usize {
     connections.iter().filter(|connection| !connection.is_closed()).count()
 }
 
-/// A head that announces so many bytes of body.
+/// A head that announces this many bytes of body.
 fn head(bytes: usize) -> String {
     format!("POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: {bytes}\r\n\r\n")
 }
@@ -46,7 +46,7 @@ fn a_server_out_of_descriptors_keeps_its_engine_and_serves_newcomers() {
     assert!(open(&connections) < 128, "{} of 400 idle connections in 128 descriptors", open(&connections));
     assert!(connections[0].is_closed(), "the one that was idle longest goes first");
     assert_eq!((server.engine(), server.metric("cudock_engine_restarts_total")), (engine, 0));
-    // What was kept back is enough to start another engine.
+    // The reserved descriptors are enough to start another engine.
     signal(engine, "KILL");
     eventually("the engine is replaced", || server.metric("cudock_engine_restarts_total") == 1);
     answers(&server);
@@ -91,7 +91,7 @@ fn half_sent_requests_lock_nobody_out() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
     let server = stage.serve("double.onnx", &["--memory", "64MiB", "--max-body", "60MiB"]);
-    // What they announce would fill the memory many times over; what they send does not.
+    // The announced bodies would fill the memory many times over; the sent bytes do not.
     let mut announced: Vec<Connection> = idle(&server, 64);
     for connection in &mut announced {
         connection.stream.write_all(head(50 * MIB).as_bytes()).unwrap();
@@ -102,7 +102,7 @@ fn half_sent_requests_lock_nobody_out() {
     answers(&server);
     server.get("/ready").ok();
     drop(announced);
-    // Those that do send what they announced take what there is, but not all of it.
+    // Those that send their whole bodies take the available memory, but not all of it.
     let part = vec![b' '; 4 * MIB];
     let mut sent: Vec<Connection> = idle(&server, 24);
     for connection in &mut sent {
@@ -224,7 +224,7 @@ fn memory_stays_within_the_budget_whatever_clients_send() {
         statuses
     });
     answers(&server);
-    // What fits is answered, whatever else came.
+    // Requests that fit are answered, whatever else came.
     server.ask(&raw(12)).ok();
     eventually("all memory is given back", || server.metric("cudock_held_bytes") == 0);
     let most = most_resident(server.pid());
@@ -249,8 +249,8 @@ fn long_outputs() -> Vec<u8> {
 fn memory_stays_within_the_budget_however_long_outputs_are() {
     let Some(stage) = Stage::alone() else { return };
     stage.write("long.onnx", &long_outputs());
-    let words = ["--memory", "64MiB", "--queue-time", "60s", "--max-batch", "32"];
-    let server = stage.serve("long.onnx", &words);
+    let arguments = ["--memory", "64MiB", "--queue-time", "60s", "--max-batch", "32"];
+    let server = stage.serve("long.onnx", &arguments);
     let statuses = on_threads(32, |number| {
         let mut statuses = Vec::new();
         for format in ["application/json", "application/octet-stream", "application/x-npy"] {
@@ -276,7 +276,7 @@ fn memory_stays_within_the_budget_however_long_outputs_are() {
     let count = |wanted| statuses.iter().flatten().filter(|status| **status == wanted).count();
     assert_eq!(count(200) + count(429), 32 * 3, "{statuses:?}");
     assert!(count(200) > 0 && count(429) > 0, "{statuses:?}");
-    // What can never fit is told so.
+    // A request that can never fit gets an error.
     assert_eq!(server.ask(&Ask::predict(&format!("[{}]", vec!["[1]"; 40].join(",")))).status, 413);
 }
 
@@ -346,7 +346,7 @@ fn a_large_answer_that_is_read_slowly_is_not_cut() {
 }
 
 #[test]
-fn what_was_never_asked_does_not_keep_the_server_from_ending() {
+fn a_request_that_never_came_does_not_keep_the_server_from_ending() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
     let mut server = stage.serve("double.onnx", &["--drain-timeout", "600s", "--client-timeout", "600s"]);
@@ -361,8 +361,8 @@ fn what_was_never_asked_does_not_keep_the_server_from_ending() {
     half_body.stream.write_all(b"{").unwrap();
     eventually("the body is being read", || server.metric("cudock_held_bytes") > 0);
     server.signal("TERM");
-    assert_eq!(server.wait().code(), Some(0), "{}", server.said());
-    assert!(server.said().contains("connections_left=0"), "{}", server.said());
+    assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+    assert!(server.log().contains("connections_left=0"), "{}", server.log());
 }
 
 #[test]
@@ -370,10 +370,10 @@ fn counts_that_no_machine_can_serve_are_refused_at_once() {
     let Some(stage) = Stage::new() else { return };
     let model = stage.write("double.onnx", &times(2.0));
     for (flag, value) in [("--max-batch", "99999999999"), ("--lanes", "100000"), ("--io-threads", "100000")] {
-        let words = ["serve", model.to_str().unwrap(), "--offline", "--device", "cpu", flag, value];
-        let output = stage.command(&words).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(flag) && said.contains("hint:"), "{said}");
+        let arguments = ["serve", model.to_str().unwrap(), "--offline", "--device", "cpu", flag, value];
+        let output = stage.command(&arguments).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(flag) && stderr.contains("hint:"), "{stderr}");
     }
 }

@@ -18,7 +18,7 @@ fn answers(server: &Server) {
     server.ask(&Ask::predict(ROW)).ok();
 }
 
-/// Sends bytes one by one until the server has enough of it; what it said to the end.
+/// Sends bytes one by one until the server closes the connection. Returns the whole response.
 fn trickle(server: &Server, bytes: &[u8]) -> String {
     let mut connection = server.connect();
     for byte in bytes.iter().cycle().take(600) {
@@ -29,9 +29,9 @@ fn trickle(server: &Server, bytes: &[u8]) -> String {
         sleep(Duration::from_millis(100));
     }
     assert!(connection.is_closed(), "a minute later it still listens");
-    let mut said = Vec::new();
-    let _ = connection.stream.read_to_end(&mut said);
-    String::from_utf8_lossy(&said).into_owned()
+    let mut response = Vec::new();
+    let _ = connection.stream.read_to_end(&mut response);
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_head_that_comes_byte_by_byte_is_cut_off_while_others_are_served() {
     }
 }
 
-/// Whether the server has closed, with or without a last word.
+/// Whether the server has closed, with or without a response.
 fn connection_is_over(connection: &Connection) -> bool {
     let mut copy = connection.stream.try_clone().unwrap();
     copy.set_nonblocking(true).unwrap();
@@ -119,7 +119,7 @@ fn a_client_that_does_not_read_its_answer_is_dropped_while_others_are_served() {
         }
         kept.push(resident(server.pid()));
     }
-    // Answers that were kept would add 96 MiB at every round; what the allocator keeps for later does not grow each time.
+    // Responses that were kept would add 96 MiB at every round; the memory that the allocator keeps does not grow each time.
     let grown = kept.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).min().unwrap();
     assert!(grown < 48 << 20, "{kept:?} bytes after each four clients that did not read");
 }
@@ -136,7 +136,7 @@ fn a_body_over_the_limit_is_refused_before_it_is_read() {
     assert_eq!(reply.status, 413, "{}", reply.text());
     assert!(reply.text().contains("65536"), "{}", reply.text());
 
-    // One that does not say how long it is.
+    // One without a length.
     let mut connection = server.connect();
     connection
         .stream
@@ -151,7 +151,7 @@ fn a_body_over_the_limit_is_refused_before_it_is_read() {
     let reply = connection.receive().unwrap();
     assert_eq!(reply.status, 413, "{}", reply.text());
 
-    // One that is small until it is unpacked.
+    // One that is small until it is decompressed.
     let bomb = Ask::post("/predict", vec![b' '; 1 << 20]).gzipped();
     assert!(bomb.bytes().len() < 64 << 10);
     assert_eq!(server.ask(&bomb).status, 413);
@@ -192,7 +192,7 @@ fn requests_beyond_the_memory_given_are_refused() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_in_the_right_words() {
+fn an_unknown_request_is_refused_with_the_right_status() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
     let server = stage.serve("double.onnx", &[]);

@@ -21,7 +21,7 @@ fn number(factor: usize) -> f32 {
     f32::from(u8::try_from(factor).unwrap())
 }
 
-/// Asks a model; the answer is its factor times the number.
+/// Sends a number to a model, whose response is its factor times the number.
 fn ask(factor: usize, value: usize) -> Ask {
     Ask::post(&format!("/predict/{factor}"), format!("{{\"input\": [[{value}, 0, 0, 0]]}}"))
 }
@@ -121,8 +121,9 @@ fn the_command_lists_loads_and_unloads_models() {
     models(&stage);
     let server = stage.serve("models", &["--on-demand", "--keep-loaded", "3"]);
     let url = format!("http://{}", server.address);
-    let models =
-        |words: &[&str]| schema::output(&mut stage.command(&[&["models"], words, &["--url", &url]].concat()));
+    let models = |arguments: &[&str]| {
+        schema::output(&mut stage.command(&[&["models"], arguments, &["--url", &url]].concat()))
+    };
     let state_in = |output: &std::process::Output, name: &str| {
         let text = String::from_utf8(output.stdout.clone()).unwrap();
         let row = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);

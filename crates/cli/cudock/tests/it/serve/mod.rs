@@ -1,7 +1,7 @@
 //! `cudock serve` as its clients meet it: the real program, the real engine, requests over the network.
 //!
-//! Each module shows one of the things the server promises. Where a test needs requests to wait together, it holds the
-//! engine's process still rather than hoping for a busy one; so what is shown does not depend on the machine's speed.
+//! Each module tests one promise of the server. Where a test needs requests to wait together, it holds the
+//! engine's process still rather than hoping for a busy one, so the result does not depend on the machine's speed.
 
 mod answers;
 mod deadlines;

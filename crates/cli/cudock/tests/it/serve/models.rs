@@ -11,15 +11,15 @@ use crate::serve_support::on_threads;
 use crate::serve_support::server::{Server, Stage, eventually};
 use cudock_testkit::onnx;
 
-/// What the model makes of one.
+/// The model's result for 1.
 #[track_caller]
 fn factor(server: &Server, path: &str) -> Value {
     let reply = server.ask(&Ask::post(path, r#"{"input": [[1, 1, 1, 1]]}"#)).ok();
     reply.json()["prediction"][0][0].clone()
 }
 
-/// Changes the model while requests run; every one must be answered by the model before or after, and who asks
-/// later never gets the earlier one again.
+/// Changes the model while requests run; every one must be answered by the model before or after, and requests sent
+/// later never get the earlier one again.
 fn changes_under_load(server: &Server, change: impl Fn() + Sync, name: &str) {
     let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let seen: Vec<Vec<Value>> = on_threads(9, |number| {
@@ -85,7 +85,7 @@ fn a_watched_file_that_changes_is_loaded_by_itself() {
 }
 
 #[test]
-fn a_reload_that_fails_keeps_the_model_and_health_tells() {
+fn a_reload_that_fails_keeps_the_model_and_health_reports_it() {
     let Some(stage) = Stage::new() else { return };
     stage.write("m.onnx", &times(2.0));
     let server = stage.serve("m.onnx", &[]);
@@ -105,7 +105,7 @@ fn a_reload_that_fails_keeps_the_model_and_health_tells() {
 }
 
 #[test]
-fn a_folder_serves_its_models_and_their_versions() {
+fn a_directory_serves_its_models_and_their_versions() {
     let Some(stage) = Stage::new() else { return };
     stage.write("models/flat.onnx", &times(2.0));
     stage.write("models/one/model.onnx", &times(3.0));
@@ -138,7 +138,7 @@ fn a_folder_serves_its_models_and_their_versions() {
 }
 
 #[test]
-fn a_watched_folder_is_followed() {
+fn a_watched_directory_is_followed() {
     let Some(stage) = Stage::new() else { return };
     stage.write("models/m/1/model.onnx", &times(1.0));
     let server = stage.serve("models", &["--watch"]);

@@ -1,4 +1,4 @@
-//! What those who run the server look at, and who may ask.
+//! Endpoints for operators, and API keys.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -11,10 +11,10 @@ use cudock_testkit::onnx;
 const ROW: &str = "[[1, 2, 3, 4]]";
 
 #[test]
-fn without_a_key_nothing_is_told_but_that_the_server_lives() {
+fn without_a_key_only_liveness_is_answered() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
-    // Made for this run; a key in a file of the project would be no key.
+    // Made for this run; a key in a file of the project would not be secret.
     let keys: Vec<String> = (0..2).map(|number| format!("{number}-{:x}", std::process::id())).collect();
     let file = stage.write("keys", format!("{}\n\n{}\n", keys[0], keys[1]).as_bytes());
     let server = stage.serve("double.onnx", &["--api-keys", file.to_str().unwrap(), "--log-requests"]);
@@ -40,8 +40,8 @@ fn without_a_key_nothing_is_told_but_that_the_server_lives() {
     for path in ["/live", "/ready", "/v2/health/live", "/v2/health/ready"] {
         server.get(path).ok();
     }
-    let said = server.said();
-    assert!(said.contains("path=/predict") && !keys.iter().any(|key| said.contains(key)), "{said}");
+    let log = server.log();
+    assert!(log.contains("path=/predict") && !keys.iter().any(|key| log.contains(key)), "{log}");
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn a_server_with_a_certificate_speaks_tls() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(text.contains("[[2.0,4.0,6.0,8.0]]"), "{text}{}", String::from_utf8_lossy(&output.stderr));
     }
-    assert!(server.said().contains("https://127.0.0.1"), "{}", server.said());
-    // Who speaks plainly to it gets no answer, and does not disturb it.
+    assert!(server.log().contains("https://127.0.0.1"), "{}", server.log());
+    // A client without TLS gets no response, and does not disturb the server.
     let mut plain = server.connect();
     plain.send(&Ask::get("/live")).unwrap();
     assert!(plain.receive().is_err());
@@ -116,7 +116,7 @@ fn metrics_are_what_prometheus_reads_and_count_what_was_done() {
 }
 
 #[test]
-fn status_tells_programs_what_the_page_shows() {
+fn status_gives_programs_what_the_page_shows() {
     let Some(stage) = Stage::new() else { return };
     stage.write("tiny.onnx", &onnx::tiny());
     let server = stage.serve("tiny.onnx", &["--max-batch", "8"]);
@@ -141,7 +141,7 @@ fn status_tells_programs_what_the_page_shows() {
 }
 
 #[test]
-fn head_is_get_without_the_body_and_other_methods_are_told_what_is_taken() {
+fn head_is_get_without_the_body_and_other_methods_learn_the_allowed_ones() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
     let server = stage.serve("double.onnx", &[]);
@@ -168,8 +168,8 @@ fn events_can_be_one_object_a_line() {
     server.ask(&Ask::predict(ROW)).ok();
     server.ask(&Ask::predict("[[1]]"));
     crate::serve_support::server::eventually("both requests are written down", || {
-        let said = server.said();
-        let events: Vec<serde_json::Value> = said
+        let log = server.log();
+        let events: Vec<serde_json::Value> = log
             .lines()
             .filter(|line| line.starts_with('{'))
             .map(|line| serde_json::from_str(line).unwrap())

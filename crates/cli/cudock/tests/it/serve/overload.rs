@@ -1,5 +1,5 @@
-//! Five times as many requests as can be served: those that are taken are served as well as ever, and the others are
-//! told at once when to come back.
+//! Five times as many requests as can be served: the accepted ones are served as well as ever, and the others are
+//! rejected at once with `Retry-After`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,20 +14,21 @@ use crate::support::{code, json, schema, shown};
 use cudock_testkit::onnx;
 
 const QUEUE_ROWS: u64 = 40;
-/// Turns of the model's loop: so many that a batch of it is long beside the work of asking for it.
+/// Turns of the model's loop: enough for a batch to take long compared with the work of its requests.
 const BODY: &str = r#"{"input": [[20000]]}"#;
 
-/// Puts a load on the server and gives what the load generator found.
-fn load(stage: &Stage, server: &Server, words: &[&str]) -> Value {
+/// The report of a load generator on the server.
+fn load(stage: &Stage, server: &Server, arguments: &[&str]) -> Value {
     let body = stage.write("body.json", BODY.as_bytes());
     let url = format!("http://{}/predict", server.address);
-    let words = [&["bench", &url, "--body", body.to_str().unwrap(), "--format", "json"], words].concat();
-    let output = schema::output(&mut stage.command(&words));
+    let arguments =
+        [&["bench", &url, "--body", body.to_str().unwrap(), "--format", "json"], arguments].concat();
+    let output = schema::output(&mut stage.command(&arguments));
     assert_eq!(code(&output), 0, "{}", shown(&output));
     json(&output)["runs"][0].clone()
 }
 
-/// What the server looked like from outside while the load was on.
+/// Observations of the server from outside during the load.
 #[derive(Debug, Default)]
 struct Seen {
     statuses: BTreeMap<u16, usize>,

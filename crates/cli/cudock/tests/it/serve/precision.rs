@@ -16,8 +16,8 @@ fn a_model_in_fp16_answers_as_in_fp32_and_reports_the_difference() {
     stage.write("digits.onnx", &std::fs::read(digits).unwrap());
     let row: Vec<usize> = (0..64).map(|pixel| pixel % 17).collect();
     let body = serde_json::json!({ "input": [row] }).to_string();
-    let scores = |words: &[&str]| {
-        let server = stage.serve("digits.onnx", words);
+    let scores = |arguments: &[&str]| {
+        let server = stage.serve("digits.onnx", arguments);
         let answer = server.ask(&Ask::post("/predict", body.as_bytes()));
         let scores: Vec<f64> = serde_json::from_value(answer.json()["prediction"][0].clone()).unwrap();
         (scores, server.ask(&Ask::get("/health")).json()["models"][0]["precision"].clone())
@@ -38,8 +38,8 @@ fn a_model_in_fp16_answers_as_in_fp32_and_reports_the_difference() {
 fn bf16_is_not_for_onnx_models() {
     let Some(stage) = Stage::new() else { return };
     let file = stage.write("double.onnx", &times(2.0));
-    let words = ["serve", file.to_str().unwrap(), "--device", "cpu", "--offline", "--precision", "bf16"];
-    let output = stage.command(&words).output().unwrap();
+    let arguments = ["serve", file.to_str().unwrap(), "--device", "cpu", "--offline", "--precision", "bf16"];
+    let output = stage.command(&arguments).output().unwrap();
     assert_eq!(code(&output), 2);
     assert!(shown(&output).contains("precision bf16 is for PyTorch models"), "{}", shown(&output));
 }
@@ -53,7 +53,7 @@ fn a_required_gpu_that_is_missing_is_exit_3_with_a_hint() {
     let Some(stage) = Stage::new() else { return };
     let file = stage.write("double.onnx", &times(2.0));
     for device in ["auto", "cpu", "cuda"] {
-        let words = [
+        let arguments = [
             "serve",
             file.to_str().unwrap(),
             "--device",
@@ -63,7 +63,7 @@ fn a_required_gpu_that_is_missing_is_exit_3_with_a_hint() {
             "0",
             "--require-gpu",
         ];
-        let output = stage.command(&words).output().unwrap();
+        let output = stage.command(&arguments).output().unwrap();
         let text = shown(&output);
         assert_eq!(code(&output), 3, "{device}: {text}");
         assert!(text.contains("a GPU is required") && text.contains("cudock doctor"), "{device}: {text}");

@@ -1,4 +1,4 @@
-//! HTTP as its standard has it, and what clients of other servers look for.
+//! HTTP as in its standard, and endpoints that clients of other servers use.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -36,7 +36,7 @@ fn a_client_that_sends_no_more_still_gets_its_answer() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
     let server = stage.serve("double.onnx", &["--queue-time", "60s"]);
-    // At once, and while the answer takes its time.
+    // At once, and while the response takes its time.
     for slow in [false, true] {
         let held = slow.then(|| server.hold_engine());
         let mut connection = server.connect();
@@ -51,10 +51,10 @@ fn a_client_that_sends_no_more_still_gets_its_answer() {
             assert_eq!(server.metric("cudock_cancelled_total"), 0);
         }
         drop(held);
-        let mut said = String::new();
-        connection.stream.read_to_string(&mut said).unwrap();
-        let last = said.rsplit("HTTP/1.1 ").next().unwrap();
-        assert!(last.starts_with("200 ") && last.contains("[[2.0,4.0,6.0,8.0]]"), "{said}");
+        let mut response = String::new();
+        connection.stream.read_to_string(&mut response).unwrap();
+        let last = response.rsplit("HTTP/1.1 ").next().unwrap();
+        assert!(last.starts_with("200 ") && last.contains("[[2.0,4.0,6.0,8.0]]"), "{response}");
     }
 }
 
@@ -67,14 +67,14 @@ fn a_request_cut_in_its_body_is_not_waited_for() {
     let mut connection = server.connect();
     connection.stream.write_all(&whole[..whole.len() - 5]).unwrap();
     connection.stream.shutdown(Shutdown::Write).unwrap();
-    let mut said = Vec::new();
-    let _ = connection.stream.read_to_end(&mut said);
-    assert!(!String::from_utf8_lossy(&said).contains(" 200 "));
+    let mut response = Vec::new();
+    let _ = connection.stream.read_to_end(&mut response);
+    assert!(!String::from_utf8_lossy(&response).contains(" 200 "));
     eventually("nothing is held for it", || server.metric("cudock_held_bytes") == 0);
 }
 
 #[test]
-fn health_says_whether_there_is_a_gpu() {
+fn health_shows_whether_there_is_a_gpu() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
     let server = stage.serve("double.onnx", &[]);
@@ -130,7 +130,7 @@ fn a_request_is_answered_under_the_name_its_client_gave_it() {
 }
 
 #[test]
-fn a_client_that_leaves_is_told_from_one_that_sends_no_more() {
+fn a_client_that_leaves_differs_from_one_that_sends_no_more() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
     let server = stage.serve("double.onnx", &["--queue-time", "60s"]);
@@ -147,7 +147,7 @@ fn a_client_that_leaves_is_told_from_one_that_sends_no_more() {
     crate::serve_support::until_queued(&server, 1);
     drop(held);
     first.receive().unwrap().ok();
-    let mut said = String::new();
-    stays.stream.read_to_string(&mut said).unwrap();
-    assert!(said.contains("[[2.0,4.0,6.0,8.0]]"), "{said}");
+    let mut response = String::new();
+    stays.stream.read_to_string(&mut response).unwrap();
+    assert!(response.contains("[[2.0,4.0,6.0,8.0]]"), "{response}");
 }

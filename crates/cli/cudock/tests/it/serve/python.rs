@@ -23,11 +23,11 @@ class Double:
 
 /// Serves `model.py` with this source; `None` where no Python has numpy.
 #[track_caller]
-fn serve(source: &str, words: &[&str]) -> Option<(Stage, Server)> {
+fn serve(source: &str, arguments: &[&str]) -> Option<(Stage, Server)> {
     let (stage, python) = Stage::python()?;
     stage.write("scorer/model.py", source.as_bytes());
-    let words: Vec<&str> = python.iter().map(String::as_str).chain(words.iter().copied()).collect();
-    let server = stage.serve("scorer", &words);
+    let arguments: Vec<&str> = python.iter().map(String::as_str).chain(arguments.iter().copied()).collect();
+    let server = stage.serve("scorer", &arguments);
     Some((stage, server))
 }
 
@@ -42,7 +42,7 @@ fn tensors_go_through_every_protocol_without_onnx_runtime() {
     let (_, health) = server.health();
     assert!(health["models"][0]["engine"].as_str().unwrap().starts_with("Python 3."), "{health}");
     eventually("the log has what the model prints", || {
-        server.said().contains("engine output model=scorer stream=stdout text=\"batch of 2\"")
+        server.log().contains("engine output model=scorer stream=stdout text=\"batch of 2\"")
     });
 }
 
@@ -122,24 +122,24 @@ fn a_file_beside_a_model_grants_no_trust_and_the_flag_does() {
     stage.write("models/evil/cudock.toml", b"[serve]\ntrust = true\n");
     stage.write("models/good/model.py", double("").as_bytes());
     stage.write("project/cudock.toml", b"[workload]\nmodel = \"model.pkl\"\n[serve]\ntrust = true\n");
-    let words: Vec<&str> = python.iter().map(String::as_str).collect();
-    let server = stage.serve("models", &words);
+    let arguments: Vec<&str> = python.iter().map(String::as_str).collect();
+    let server = stage.serve("models", &arguments);
     let refused = server.ask(&Ask::post("/predict/evil", r#"{"input": [[1, 2]]}"#));
     assert_eq!(refused.status, 503);
     assert!(refused.text().contains("grants no trust"), "{}", refused.text());
-    assert!(server.said().contains("ready good: open "), "{}", server.said());
+    assert!(server.log().contains("ready good: open "), "{}", server.log());
     let project = stage.path("project");
     let serve = |flags: &[&str]| {
-        let words =
-            [&["serve", project.to_str().unwrap(), "--device", "cpu", "--port", "0"], &words[..], flags];
-        crate::support::shown(&stage.command(&words.concat()).output().unwrap())
+        let arguments =
+            [&["serve", project.to_str().unwrap(), "--device", "cpu", "--port", "0"], &arguments[..], flags];
+        crate::support::shown(&stage.command(&arguments.concat()).output().unwrap())
     };
-    let said = serve(&[]);
-    assert!(said.contains("grants no trust") && said.contains("hint: remove it, and pass --trust"), "{said}");
+    let text = serve(&[]);
+    assert!(text.contains("grants no trust") && text.contains("hint: remove it, and pass --trust"), "{text}");
     assert!(!marker.exists());
-    // The pickle is loaded; what it holds is no model.
-    let said = serve(&["--trust"]);
-    assert!(marker.exists() && said.contains("has no method `predict`"), "{said}");
+    // The pickle is loaded, but is not a model.
+    let text = serve(&["--trust"]);
+    assert!(marker.exists() && text.contains("has no method `predict`"), "{text}");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_row_that_raises_fails_alone_and_only_the_log_has_the_traceback() {
             assert_eq!(reply.ok().json()["prediction"][0][0], twice(number));
         }
     }
-    eventually("the log has the traceback", || server.said().contains("Traceback (most recent call last)"));
+    eventually("the log has the traceback", || server.log().contains("Traceback (most recent call last)"));
     assert_eq!((server.engine(), server.metric("cudock_failed_total")), (engine, 1));
 }
 
@@ -193,8 +193,8 @@ fn a_worker_that_is_killed_or_hangs_costs_no_other_request() {
 #[test]
 fn a_worker_that_leaks_is_replaced_and_no_request_fails() {
     let source = double("self.__dict__.setdefault('kept', []).append(np.ones(4 << 20, dtype='u1'))");
-    let words = ["--engine-memory", "200MiB", "--queue-time", "60s", "--max-batch", "1"];
-    let Some((_stage, server)) = serve(&source, &words) else { return };
+    let arguments = ["--engine-memory", "200MiB", "--queue-time", "60s", "--max-batch", "1"];
+    let Some((_stage, server)) = serve(&source, &arguments) else { return };
     let first = server.engine();
     let is_replaced = || server.metric("cudock_engine_restarts_total") >= 2;
     let answered: usize = on_threads(4, |number| {
@@ -216,9 +216,9 @@ fn a_worker_that_leaks_is_replaced_and_no_request_fails() {
     eventually("one worker is left", || server.engines().len() == 1);
     assert_ne!(server.engine(), first);
     assert!(
-        server.said().contains("engine memory") && !server.said().contains("engine lost"),
+        server.log().contains("engine memory") && !server.log().contains("engine lost"),
         "{}",
-        server.said()
+        server.log()
     );
 }
 
@@ -229,7 +229,7 @@ fn a_gigabyte_of_output_takes_no_memory_of_the_server() {
         double(&format!("[sys.stdout.write({megabyte}) for _ in range(1000 if x[0, 0] == 7 else 0)]"));
     let Some((_stage, server)) = serve(&source, &[]) else { return };
     server.ask(&Ask::predict("[[7, 0]]")).ok();
-    eventually("the log says what is missing", || server.said().contains("lines dropped"));
+    eventually("the log says what is missing", || server.log().contains("lines dropped"));
     assert!(most_resident(server.pid()) < 200 << 20, "{} bytes", most_resident(server.pid()));
 }
 
@@ -240,20 +240,20 @@ fn a_model_that_cannot_be_loaded_ends_the_command_with_the_reason() {
     stage.write("model.keras", b"");
     let serve = |what: &str| {
         let path = stage.path(what);
-        let words =
+        let arguments =
             ["serve", path.to_str().unwrap(), "--device", "cpu", "--port", "0", &python[0], &python[1]];
-        let output = stage.command(&words).output().unwrap();
+        let output = stage.command(&arguments).output().unwrap();
         assert!(!output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    let said = serve("model.py");
+    let stderr = serve("model.py");
     let pip = format!("install it: {} -m pip install no_such_module", python[1]);
     assert!(
-        said.contains("ModuleNotFoundError: No module named 'no_such_module'") && said.contains(&pip),
-        "{said}"
+        stderr.contains("ModuleNotFoundError: No module named 'no_such_module'") && stderr.contains(&pip),
+        "{stderr}"
     );
-    let said = serve("model.keras");
-    assert!(said.contains("it is a Keras model") && said.contains("hint: export it first"), "{said}");
+    let stderr = serve("model.keras");
+    assert!(stderr.contains("it is a Keras model") && stderr.contains("hint: export it first"), "{stderr}");
 }
 
 #[test]
@@ -262,8 +262,8 @@ fn changed_code_is_loaded_by_itself() {
     let Some((stage, python)) = Stage::python() else { return };
     stage.write("models/scorer/model.py", source.as_bytes());
     stage.write("models/scorer/factor.py", b"FACTOR = 2");
-    let words: Vec<&str> = python.iter().map(String::as_str).chain(["--watch"]).collect();
-    let server = stage.serve("models", &words);
+    let arguments: Vec<&str> = python.iter().map(String::as_str).chain(["--watch"]).collect();
+    let server = stage.serve("models", &arguments);
     let factor = || server.ask(&Ask::predict("[[1, 1]]")).ok().json()["prediction"][0][0].clone();
     assert_eq!(factor(), 2.0);
     stage.swap("models/scorer/factor.py", b"FACTOR = 30");

@@ -17,7 +17,7 @@ const REQUESTS: usize = 10_000;
 const CONNECTIONS: usize = 16;
 const MOST_ROWS: usize = 40;
 
-/// How a request to a model of one input is written, and its answer.
+/// The encoding of a request to a model of one input, and of its response.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Predict,
@@ -62,7 +62,7 @@ fn ten_thousand_random_requests_are_each_answered_right() {
     assert_eq!(server.metric("cudock_failed_total"), 0);
 }
 
-/// Some bodies packed, some answers wanted packed.
+/// Some bodies compressed, some responses requested compressed.
 fn sent(connection: &mut Connection, random: &mut Random, ask: Ask, what: &str) -> Reply {
     let ask = if random.below(4) == 0 { ask.gzipped() } else { ask };
     let ask = if random.below(4) == 0 { ask.with("accept-encoding", "gzip") } else { ask };
@@ -144,7 +144,7 @@ fn ask_same(connection: &mut Connection, random: &mut Random, dtype: DType, what
     assert_eq!(found, given, "{what}");
 }
 
-/// Rows whose answers are known from the engine alone.
+/// Rows whose results are known from the engine alone.
 struct Pool {
     rows: Vec<Vec<f32>>,
     texts: Vec<String>,

@@ -18,7 +18,7 @@ fn softmax_over_rows() -> Vec<u8> {
         .bytes()
 }
 
-/// Asks with two requests that wait together for an engine that is held still.
+/// Sends two requests that wait together for an engine that is held still.
 fn two_at_once(server: &Server) -> Vec<Value> {
     let held = server.hold_engine();
     let mut first = occupy(server, &Ask::predict("[[1, 1]]"));
@@ -34,7 +34,7 @@ fn rows_that_depend_on_each_other_never_share_a_batch() {
     let Some(stage) = Stage::new() else { return };
     stage.write("softmax.onnx", &softmax_over_rows());
     let server = stage.serve("softmax.onnx", &["--queue-time", "60s"]);
-    assert!(server.said().contains("rows depend "), "{}", server.said());
+    assert!(server.log().contains("rows depend "), "{}", server.log());
     assert_eq!(two_at_once(&server), [json!([[1.0, 1.0]]), json!([[1.0, 1.0]])]);
     let own = server.ask(&Ask::predict("[[0, 0], [0, 0]]")).ok().json();
     assert_eq!(own["prediction"], json!([[0.5, 0.5], [0.5, 0.5]]), "a client's own rows stay together");
@@ -50,7 +50,7 @@ fn batch_true_lets_rows_share_batches_all_the_same() {
     stage.write("models/softmax/model.onnx", &softmax_over_rows());
     stage.write("models/softmax/cudock.toml", b"[serve]\nbatch = true\n");
     let server = stage.serve("models", &["--queue-time", "60s"]);
-    assert!(server.said().contains("rows depend "), "{}", server.said());
+    assert!(server.log().contains("rows depend "), "{}", server.log());
     assert_ne!(two_at_once(&server), [json!([[1.0, 1.0]]), json!([[1.0, 1.0]])]);
 }
 
@@ -64,7 +64,7 @@ fn ordinary_models_are_not_taken_for_ones_whose_rows_depend() {
     }
     stage.write("models/text.onnx", &onnx::identity(DType::String));
     let server = stage.serve("models", &[]);
-    assert!(!server.said().contains("rows depend "), "{}", server.said());
+    assert!(!server.log().contains("rows depend "), "{}", server.log());
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_batch_that_nobody_waits_for_is_stopped_and_the_engine_lives_on() {
     let endless = Ask::predict("[[1000000000000]]").with("x-timeout-ms", 100);
     assert_eq!(server.ask(&endless).status, 504);
     server.ask(&Ask::predict("[[3]]")).ok();
-    // One that leaves without a word, too.
+    // Also when its client disconnects.
     let mut leaver = server.connect();
     leaver.send(&Ask::predict("[[1000000000000]]")).unwrap();
     eventually("it runs", || {

@@ -1,4 +1,4 @@
-//! A server that cannot start says why, and how it ends says whose fault it is.
+//! A server that cannot start prints the reason, and its exit code shows whose fault it is.
 
 use std::net::TcpListener;
 use std::process::Output;
@@ -8,12 +8,12 @@ use crate::serve_support::made::times;
 use crate::serve_support::server::Stage;
 use crate::support::{code, shown};
 
-fn fails(stage: &Stage, words: &[&str]) -> Output {
-    stage.command(&[&["serve", "--device", "cpu", "--offline"], words].concat()).output().unwrap()
+fn fails(stage: &Stage, arguments: &[&str]) -> Output {
+    stage.command(&[&["serve", "--device", "cpu", "--offline"], arguments].concat()).output().unwrap()
 }
 
 #[test]
-fn a_corrupt_model_is_exit_2_with_the_engines_words() {
+fn a_corrupt_model_is_exit_2_with_the_engines_message() {
     let Some(stage) = Stage::new() else { return };
     let whole = times(2.0);
     for (name, bytes) in
@@ -94,7 +94,7 @@ fn what_cannot_be_served_is_exit_2() {
     std::fs::create_dir(&empty).unwrap();
     let no_keys = stage.write("keys", b"\n\n");
     let no_keys = no_keys.to_str().unwrap();
-    for (words, word) in [
+    for (arguments, word) in [
         (vec!["nowhere.onnx"], "nowhere.onnx"),
         (vec![empty.to_str().unwrap()], "no model found in"),
         (vec![model, "--preferred", "64", "--max-batch", "32"], "--max-batch 64"),
@@ -104,9 +104,9 @@ fn what_cannot_be_served_is_exit_2() {
         (vec![model, "--tls-cert", model, "--tls-key", model], "certificate"),
         (vec![model, "--max-wait", "soon"], "soon"),
     ] {
-        let output = fails(&stage, &[&words[..], &["--port", "0"]].concat());
-        assert_eq!(code(&output), 2, "{words:?}: {}", shown(&output));
-        assert!(shown(&output).contains(word), "{words:?}: {}", shown(&output));
+        let output = fails(&stage, &[&arguments[..], &["--port", "0"]].concat());
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", shown(&output));
+        assert!(shown(&output).contains(word), "{arguments:?}: {}", shown(&output));
     }
 }
 
@@ -133,7 +133,7 @@ fn two_addresses_are_served_alike() {
         stage.serve("double.onnx", &["--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--name", "other"]);
     assert_eq!(server.status()["name"], "other");
     let second = server
-        .said()
+        .log()
         .lines()
         .find_map(|line| line.strip_prefix("listening on http://[::1]:").map(str::to_owned));
     let port: u16 = second.unwrap().parse().unwrap();

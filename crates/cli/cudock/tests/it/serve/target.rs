@@ -7,10 +7,11 @@ use crate::serve_support::server::Stage;
 use crate::support::{code, json, schema, shown};
 
 /// Mean rows of a batch under the load of many clients, and the load generator's report.
-fn mean_batch(stage: &Stage, words: &[&str]) -> (f64, Value) {
-    let server = stage.serve("heavy.onnx", &[&["--max-batch", "64", "--queue-time", "60s"], words].concat());
+fn mean_batch(stage: &Stage, arguments: &[&str]) -> (f64, Value) {
+    let server =
+        stage.serve("heavy.onnx", &[&["--max-batch", "64", "--queue-time", "60s"], arguments].concat());
     let url = format!("http://{}", server.address);
-    let words = [
+    let arguments = [
         "bench",
         &url,
         "-c",
@@ -24,7 +25,7 @@ fn mean_batch(stage: &Stage, words: &[&str]) -> (f64, Value) {
         "--format",
         "json",
     ];
-    let output = schema::output(&mut stage.command(&words));
+    let output = schema::output(&mut stage.command(&arguments));
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let totals = server.status()["totals"].clone();
     let mean = totals["rows"].as_f64().unwrap() / totals["batches"].as_f64().unwrap();
@@ -36,7 +37,7 @@ fn a_latency_target_shrinks_batches() {
     let Some(stage) = Stage::alone() else { return };
     stage.write("heavy.onnx", &heavy());
     let (free, free_run) = mean_batch(&stage, &[]);
-    // A target of which a batch of the size that was chosen freely would use up most.
+    // A target that a batch of the freely chosen size would nearly use up.
     let free_p50 = free_run["latency"]["p50_ms"].as_f64().unwrap();
     let target = format!("{}ms", (free_p50 / 4.0).ceil());
     let (bound, bound_run) = mean_batch(&stage, &["--latency-target", &target]);

@@ -66,7 +66,7 @@ fn sum(reply: &Value) -> Value {
 fn texts_of_different_lengths_give_the_same_answers_as_alone() {
     let Some(stage) = Stage::new() else { return };
     let server = serve(&stage, "pad_sizes = [8]");
-    let alone: Vec<Value> = TEXTS.iter().map(|words| sum(&server.ask(&text(words)).ok().json())).collect();
+    let alone: Vec<Value> = TEXTS.iter().map(|line| sum(&server.ask(&text(line)).ok().json())).collect();
     assert_eq!(alone[0], json!([2.0 + 3.0 + 4.0, 2.5 + 3.5 + 4.5]));
     let before = server.metric("cudock_batches_total");
     let held = server.hold_engine();

@@ -1,4 +1,4 @@
-//! A client of HTTP/1.1 that sends what it is told and nothing else, so that tests can misbehave.
+//! A client of HTTP/1.1 that sends exactly the given bytes, so that tests can misbehave.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A server that says nothing for so long has lost the request.
+/// A server without a response for this long has lost the request.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
@@ -32,7 +32,7 @@ impl Reply {
             .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text()))
     }
 
-    /// The reply, which must be a yes.
+    /// The reply, whose status must be 200.
     #[track_caller]
     pub fn ok(self) -> Self {
         assert_eq!(self.status, 200, "{}", self.text());
@@ -40,7 +40,7 @@ impl Reply {
     }
 }
 
-/// What may stand in a header.
+/// A value of a header.
 pub struct HeaderValue(String);
 
 impl From<&str> for HeaderValue {
@@ -143,7 +143,7 @@ impl Connection {
         self.stream.write_all(&ask.bytes())
     }
 
-    /// Asks and waits for the reply.
+    /// Sends a request and waits for the reply.
     #[track_caller]
     pub fn ask(&mut self, ask: &Ask) -> Reply {
         self.send(ask).unwrap_or_else(|error| panic!("{} {}: {error}", ask.method, ask.path));

@@ -9,7 +9,7 @@ use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::DType;
 use cudock_testkit::onnx::OnnxModel;
 
-/// Gives what it takes times a factor: `x` and `y` F32 [rows, 4].
+/// Multiplies its input by a factor: `x` and `y` F32 [rows, 4].
 pub fn times(factor: f32) -> Vec<u8> {
     OnnxModel::new("times")
         .input("x", DType::F32, &[None, Some(4)])
@@ -19,7 +19,7 @@ pub fn times(factor: f32) -> Vec<u8> {
         .bytes()
 }
 
-/// A model whose batches take the longer the more rows they have, and that is asked with few numbers: `x` F32
+/// A model whose batches take longer the more rows they have, with small requests: `x` F32
 /// [rows, 4], `y` F32 [rows, 4].
 pub fn heavy() -> Vec<u8> {
     let width = 1536;
@@ -65,7 +65,7 @@ impl Random {
     }
 }
 
-/// What `times(2.0)` makes of a small whole number, as JSON has it.
+/// The result of `times(2.0)` for a small whole number, as JSON has it.
 pub fn twice(number: usize) -> f64 {
     f64::from(u32::try_from(number).unwrap()) * 2.0
 }

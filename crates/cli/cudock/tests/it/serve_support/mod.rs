@@ -1,4 +1,4 @@
-//! What the tests of `cudock serve` stand on.
+//! Support for the tests of `cudock serve`.
 
 pub mod client;
 pub mod made;
@@ -45,13 +45,13 @@ pub fn occupy(server: &Server, ask: &Ask) -> Connection {
     connection
 }
 
-/// Waits until so many requests wait for the first model.
+/// Waits until this many requests wait for the first model.
 #[track_caller]
 pub fn until_queued(server: &Server, requests: usize) {
     eventually("the requests wait", || server.status()["queue"]["requests"] == requests);
 }
 
-/// Runs `work` on so many threads and gives what each of them made.
+/// Runs `work` on this many threads and returns their results.
 pub fn on_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let threads: Vec<_> = (0..count)

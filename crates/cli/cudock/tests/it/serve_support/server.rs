@@ -15,20 +15,20 @@ use serde_json::Value;
 use super::client::{Ask, Connection, Reply};
 use crate::support::Turn;
 
-/// A folder of models and the library that runs them.
+/// A directory of models and the library that runs them.
 pub struct Stage {
     pub library: PathBuf,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     _turn: Turn,
 }
 
 impl Stage {
-    /// None, with a word about it, where there is no ONNX Runtime to test with.
+    /// `None`, with a message, where there is no ONNX Runtime to test with.
     pub fn new() -> Option<Self> {
         Self::with(Turn::shared)
     }
 
-    /// A stage on which nobody else plays at the same time.
+    /// A stage that no other test uses at the same time.
     pub fn alone() -> Option<Self> {
         Self::with(Turn::alone)
     }
@@ -38,7 +38,7 @@ impl Stage {
         let python = cudock_testkit::require_numpy()?.to_str().unwrap().to_owned();
         let stage = Self {
             library: "/nonexistent/libonnxruntime.so".into(),
-            folder: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().unwrap(),
             _turn: Turn::shared(),
         };
         Some((stage, ["--python".to_owned(), python]))
@@ -46,14 +46,14 @@ impl Stage {
 
     fn with(turn: impl FnOnce() -> Turn) -> Option<Self> {
         let library = cudock_testkit::require_onnxruntime()?;
-        Some(Self { library, folder: tempfile::tempdir().unwrap(), _turn: turn() })
+        Some(Self { library, directory: tempfile::tempdir().unwrap(), _turn: turn() })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
-    /// Writes a file; its folders too.
+    /// Writes a file; its directories too.
     pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -61,81 +61,86 @@ impl Stage {
         path
     }
 
-    /// Puts a file in the place of another in one step, as a deployment does.
+    /// Replaces a file in one step, as a deployment does.
     pub fn swap(&self, name: &str, bytes: &[u8]) {
         let next = self.write(&format!(".{}.next", name.replace('/', "_")), bytes);
         fs::rename(next, self.path(name)).unwrap();
     }
 
-    /// The command with nothing of the caller's settings but the library.
-    pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = crate::support::cudock(words);
+    /// The command with only the library of the caller's settings.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = crate::support::cudock(arguments);
         command
             .env("CUDOCK_ONNXRUNTIME", &self.library)
             .env_remove("CUDOCK_API_KEYS")
-            .current_dir(self.folder.path());
+            .current_dir(self.directory.path());
         command
     }
 
-    /// Serves that file or folder and waits until it is ready.
+    /// Serves that file or directory and waits until it is ready.
     #[track_caller]
-    pub fn serve(&self, what: &str, words: &[&str]) -> Server {
-        self.serve_as(what, words, |command| command)
+    pub fn serve(&self, what: &str, arguments: &[&str]) -> Server {
+        self.serve_as(what, arguments, |command| command)
     }
 
     /// The same, in a shell that first runs `limits`, as `ulimit -n 64`.
     #[track_caller]
-    pub fn serve_under(&self, limits: &str, what: &str, words: &[&str]) -> Server {
-        self.serve_as(what, words, |command| {
+    pub fn serve_under(&self, limits: &str, what: &str, arguments: &[&str]) -> Server {
+        self.serve_as(what, arguments, |command| {
             let mut shell = Command::new("sh");
             shell.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);
             shell.arg(command.get_program()).args(command.get_args());
             copy_environment(&command, &mut shell);
-            shell.current_dir(self.folder.path());
+            shell.current_dir(self.directory.path());
             shell
         })
     }
 
     /// The same with a command that is changed before it is started.
     #[track_caller]
-    pub fn serve_as(&self, what: &str, words: &[&str], change: impl FnOnce(Command) -> Command) -> Server {
+    pub fn serve_as(
+        &self,
+        what: &str,
+        arguments: &[&str],
+        change: impl FnOnce(Command) -> Command,
+    ) -> Server {
         let what = self.path(what);
         let mut command = self.command(&["serve", what.to_str().unwrap(), "--device", "cpu", "--offline"]);
-        if !words.contains(&"--listen") {
+        if !arguments.contains(&"--listen") {
             command.args(["--port", "0"]);
         }
-        if !words.contains(&"--threads") {
+        if !arguments.contains(&"--threads") {
             command.args(["--threads", "1"]);
         }
-        command.args(words);
+        command.args(arguments);
         let mut command = change(command);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let (mut address, mut said) = (None, Vec::new());
+        let (mut address, mut log) = (None, Vec::new());
         for line in lines.by_ref() {
             let line = line.unwrap();
-            let told = line.strip_prefix("listening on ").and_then(|url| url.split("://").nth(1));
-            address = address.or(told.map(|text| text.parse().unwrap()));
+            let announced = line.strip_prefix("listening on ").and_then(|url| url.split("://").nth(1));
+            address = address.or(announced.map(|text| text.parse().unwrap()));
             let is_ready = line.starts_with("ready ");
-            said.push(line);
+            log.push(line);
             if is_ready {
                 break;
             }
         }
-        let Some(address) = address.filter(|_| said.last().is_some_and(|line| line.starts_with("ready ")))
+        let Some(address) = address.filter(|_| log.last().is_some_and(|line| line.starts_with("ready ")))
         else {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("the server did not come up:\n{}", said.join("\n"));
+            panic!("the server did not come up:\n{}", log.join("\n"));
         };
-        let said = Arc::new(Mutex::new(said));
-        let heard = Arc::clone(&said);
+        let log = Arc::new(Mutex::new(log));
+        let shared = Arc::clone(&log);
         let listening = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                heard.lock().unwrap().push(line);
+                shared.lock().unwrap().push(line);
             }
         });
-        Server { child, address, said, listening: Some(listening) }
+        Server { child, address, log, listening: Some(listening) }
     }
 }
 
@@ -153,7 +158,7 @@ pub fn copy_environment(from: &Command, to: &mut Command) {
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
-    said: Arc<Mutex<Vec<String>>>,
+    log: Arc<Mutex<Vec<String>>>,
     listening: Option<JoinHandle<()>>,
 }
 
@@ -163,7 +168,7 @@ impl Server {
         Connection::open(self.address).unwrap()
     }
 
-    /// Asks once, on a connection of its own.
+    /// Sends a request on a connection of its own.
     #[track_caller]
     pub fn ask(&self, ask: &Ask) -> Reply {
         self.connect().ask(ask)
@@ -193,7 +198,7 @@ impl Server {
         models.as_array().unwrap().iter().find(|model| model["name"] == name).unwrap().clone()
     }
 
-    /// Asks to reload a model; returns the status.
+    /// Requests the reload of a model; returns the status.
     #[track_caller]
     pub fn reload(&self, name: &str) -> u16 {
         self.ask(&Ask::post(&format!("/v2/repository/models/{name}/load"), "")).status
@@ -237,7 +242,7 @@ impl Server {
         u32::try_from(processes[0].as_u64().unwrap()).unwrap()
     }
 
-    /// Holds the engine still until the guard is dropped, so that whatever is asked meanwhile waits for certain.
+    /// Holds the engine still until the guard is dropped, so that requests sent meanwhile certainly wait.
     pub fn hold_engine(&self) -> Held {
         let engine = self.engine();
         signal(engine, "STOP");
@@ -267,9 +272,9 @@ impl Server {
         status.unwrap()
     }
 
-    /// What it wrote to standard error so far.
-    pub fn said(&self) -> String {
-        self.said.lock().unwrap().join("\n")
+    /// Its standard error so far.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
     }
 }
 
@@ -281,7 +286,7 @@ impl Drop for Server {
             let _ = listening.join();
         }
         if std::thread::panicking() {
-            eprintln!("----- the server said -----\n{}", self.said());
+            eprintln!("----- log of the server -----\n{}", self.log());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use super::server::Stage;
 
-/// Makes a self-signed certificate for this machine: the files of its chain and its key. None, and the reason printed,
+/// Makes a self-signed certificate for this machine: the files of its chain and its key. `None`, and the reason printed,
 /// where openssl or curl is missing.
 pub fn certificate(stage: &Stage, name: &str) -> Option<(PathBuf, PathBuf)> {
     let (chain, key) = (stage.path(&format!("{name}.pem")), stage.path(&format!("{name}.key")));

@@ -28,8 +28,8 @@ impl Values {
             DType::F16 | DType::BF16 | DType::F32 => loop {
                 let bytes = random.bits().to_le_bytes()[..size(dtype)].to_vec();
                 let value = float(dtype, &bytes);
-                // Of the many ways to write zero one has a sign, which JSON keeps, and numbers too small to be
-                // told from zero are another matter.
+                // Of the many ways to write zero one has a sign, which JSON keeps, and numbers too small to
+                // differ from zero are another matter.
                 if value.is_finite() && value.abs() > 1e-30 {
                     break bytes;
                 }

@@ -16,7 +16,7 @@ pub fn output(command: &mut Command) -> Output {
     output
 }
 
-/// Compares what a command printed with the schema of its report, if it is one.
+/// Compares the output of a command with the schema of its report, if it is one.
 pub fn check(command: &Command, output: &Output) {
     let args: Vec<&str> = command.get_args().filter_map(|arg| arg.to_str()).collect();
     let (Some(name), Ok(report)) = (schema_name(&args), serde_json::from_slice(&output.stdout)) else {

@@ -1,7 +1,7 @@
 //! Cases about the life of a container, from its creation to its removal.
 
 use crate::containers::leftovers::groups;
-use crate::containers::machine::{Machine, machine, run_words, until};
+use crate::containers::machine::{Machine, machine, run_arguments, until};
 use crate::support::{code, shown};
 
 /// The cases that the tests below mirror.
@@ -34,7 +34,7 @@ const ENDS: &str = "trap 'exit 9' TERM; trap 'exit 10' USR1; trap 'exit 12' INT;
 
 fn start(machine: &Machine, name: &str, options: &[&str]) {
     machine.start(name, options, ENDS);
-    machine.until_said(name, "ready");
+    machine.until_logged(name, "ready");
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn a_container_is_listed_and_removed_with_all_its_resources() {
     let pid = machine.status("listed")["pid"].as_u64().unwrap();
     assert_eq!(machine.list()[0]["state"], "running");
     assert!(!groups(machine.cgroup()).is_empty());
-    let said = machine.bad(2, &["rm", "listed"]);
-    assert!(said.contains("is running, not stopped"), "{said}");
+    let message = machine.bad(2, &["rm", "listed"]);
+    assert!(message.contains("is running, not stopped"), "{message}");
     machine.good(&["rm", "--force", "listed"]);
     assert!(machine.list().is_empty());
     assert!(groups(machine.cgroup()).is_empty(), "its control groups are gone");
@@ -72,15 +72,15 @@ fn a_container_is_listed_and_removed_with_all_its_resources() {
 #[test]
 fn a_container_that_ended_is_kept_until_it_is_removed() {
     let Some(machine) = machine() else { return };
-    let output = machine.call(&run_words(&["--name", "kept"], &["sh", "-c", "exit 5"]));
+    let output = machine.call(&run_arguments(&["--name", "kept"], &["sh", "-c", "exit 5"]));
     assert_eq!(code(&output), 5, "{}", shown(&output));
     assert_eq!(machine.good(&["ps"]).lines().count(), 1);
     let status = machine.status("kept");
     assert_eq!((&status["state"], &status["exit_code"]), (&"exited".into(), &5.into()));
-    machine.bad(2, &run_words(&["--name", "kept"], &["true"]));
+    machine.bad(2, &run_arguments(&["--name", "kept"], &["true"]));
     machine.bad(2, &["exec", "kept", "true"]);
     machine.good(&["rm", "kept"]);
-    assert_eq!(code(&machine.call(&run_words(&["--rm", "--name", "kept"], &["true"]))), 0);
+    assert_eq!(code(&machine.call(&run_arguments(&["--rm", "--name", "kept"], &["true"]))), 0);
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn an_image_whose_proc_or_sys_is_a_link_is_refused() {
         let place = machine.root().join(name);
         std::fs::remove_dir(&place).unwrap();
         std::os::unix::fs::symlink("/tmp", &place).unwrap();
-        let said = machine.bad(2, &run_words(&["--rm"], &["true"]));
-        assert!(said.contains(&format!("/{name}")), "{said}");
+        let message = machine.bad(2, &run_arguments(&["--rm"], &["true"]));
+        assert!(message.contains(&format!("/{name}")), "{message}");
         std::fs::remove_file(&place).unwrap();
         std::fs::create_dir(&place).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Behaviors that the test suites of runc, youki and runtime-tools ask of a container runtime, asked of `cudock run` and
+//! Behaviors that the test suites of runc, youki and runtime-tools require of a container runtime, tested with `cudock run` and
 //! `cudock exec`. Each case names the case it mirrors.
 
 mod exec;
@@ -9,28 +9,28 @@ use std::process::Output;
 
 use crate::support::{code, shown};
 
-/// What a command must come to.
+/// The expected result of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Want {
-    /// It ends with 0 and writes this, but for blanks around it.
+    /// Exit code 0, and this output, except for surrounding blanks.
     Says(&'static str),
-    /// It ends with 0 and this is in what it writes.
+    /// Exit code 0, and output that contains this.
     Holds(&'static str),
-    /// It ends with this code.
+    /// This exit code.
     Ends(i32),
-    /// It ends with this code, and this is in what is shown.
+    /// This exit code, and output that contains this.
     Fails(i32, &'static str),
 }
 
-/// One case: the case it mirrors, options, a script for the container's shell, and what it must come to.
+/// One case: the case it mirrors, options, a script for the container's shell, and the expected result.
 pub(super) type Case = (&'static str, &'static [&'static str], &'static str, Want);
 
 impl Want {
     fn is_met(self, output: &Output) -> bool {
-        let said = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+        let stdout = String::from_utf8_lossy(&output.stdout).replace('\r', "");
         match self {
-            Self::Says(text) => code(output) == 0 && said.trim() == text,
-            Self::Holds(text) => code(output) == 0 && said.contains(text),
+            Self::Says(text) => code(output) == 0 && stdout.trim() == text,
+            Self::Holds(text) => code(output) == 0 && stdout.contains(text),
             Self::Ends(expected) => code(output) == expected,
             Self::Fails(expected, text) => code(output) == expected && shown(output).contains(text),
         }

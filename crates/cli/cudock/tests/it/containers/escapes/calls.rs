@@ -1,4 +1,4 @@
-//! System calls that reach what has no name inside.
+//! System calls that reach files and processes without a name inside.
 
 use std::io::Read;
 use std::os::linux::net::SocketAddrExt;
@@ -29,12 +29,12 @@ const OUT: &str = r#"
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
-static void tell(const char *call, long answer) {
+static void report(const char *call, long answer) {
     printf("%s%s: %s\n", answer < 0 ? "" : "ESCAPED ", call, answer < 0 ? strerror(errno) : "done");
 }
-static void show(int folder, const char *path) {
+static void show(int directory, const char *path) {
     char text[4096];
-    int file = openat(folder, path, O_RDONLY);
+    int file = openat(directory, path, O_RDONLY);
     ssize_t size = file < 0 ? -1 : read(file, text, sizeof text);
     if (size > 0) fwrite(text, 1, (size_t)size, stdout);
 }
@@ -42,7 +42,7 @@ static void handles(const char *victim) {
     struct { struct file_handle head; unsigned char bytes[128]; } handle;
     int mount;
     handle.head.handle_bytes = 128;
-    tell("name_to_handle_at", name_to_handle_at(AT_FDCWD, "/etc/hosts", &handle.head, &mount, 0) < 0 ? -1 : -1);
+    report("name_to_handle_at", name_to_handle_at(AT_FDCWD, "/etc/hosts", &handle.head, &mount, 0) < 0 ? -1 : -1);
     int place = open("/etc/hosts", O_RDONLY);
     unsigned inodes[] = {2, 1, 64, 128, 256};
     for (int index = 0; index < 5; index++) {
@@ -51,7 +51,7 @@ static void handles(const char *victim) {
         handle.head.handle_bytes = 8;
         handle.head.handle_type = 1;
         int got = open_by_handle_at(place, &handle.head, O_RDONLY);
-        tell("open_by_handle_at", got);
+        report("open_by_handle_at", got);
         if (got >= 0) show(got, victim + 1);
     }
 }
@@ -65,45 +65,45 @@ static void leave_root(const char *victim) {
         show(AT_FDCWD, victim);
     }
 }
-int main(int count, char **words) {
-    (void)count;
-    const char *victim = words[1];
-    int outside = atoi(words[2]);
+int main(int argc, char **argv) {
+    (void)argc;
+    const char *victim = argv[1];
+    int outside = atoi(argv[2]);
     char bytes[64];
     struct iovec ours = {bytes, sizeof bytes}, theirs = {(void *)0x400000, sizeof bytes};
     setvbuf(stdout, 0, _IOLBF, 0);
-    tell("kill", kill(outside, SIGKILL));
-    tell("ptrace attach", ptrace(PTRACE_ATTACH, outside, 0, 0));
-    tell("ptrace seize", ptrace(PTRACE_SEIZE, outside, 0, 0));
-    tell("process_vm_readv", process_vm_readv(outside, &ours, 1, &theirs, 1, 0));
-    tell("pidfd_open", syscall(SYS_pidfd_open, outside, 0));
-    tell("keyctl session", syscall(SYS_keyctl, 1, 0));
-    tell("add_key", syscall(SYS_add_key, "user", "cudock", "x", 1, -4));
-    tell("request_key", syscall(SYS_request_key, "user", "cudock", 0, -4));
-    tell("unshare mount", unshare(CLONE_NEWNS));
-    tell("unshare user", unshare(CLONE_NEWUSER));
-    tell("unshare user and mount", unshare(CLONE_NEWUSER | CLONE_NEWNS));
-    tell("mount", mount("none", "/tmp", "tmpfs", 0, 0));
-    tell("open_tree", syscall(428, AT_FDCWD, "/", 1 | 0x8000));
-    tell("fsopen", syscall(430, "proc", 0));
-    tell("mount_setattr", syscall(442, AT_FDCWD, "/proc/sys", 0, bytes, 32));
-    tell("pivot_root", syscall(SYS_pivot_root, "/", "/tmp"));
-    tell("setns", setns(open("/proc/1/ns/mnt", O_RDONLY), 0));
-    tell("bpf", syscall(SYS_bpf, 0, 0, 0));
-    tell("perf_event_open", syscall(SYS_perf_event_open, 0, -1, 0, -1, 0));
-    tell("init_module", syscall(SYS_init_module, bytes, 64, ""));
-    tell("finit_module", syscall(SYS_finit_module, 0, "", 0));
-    tell("kexec_load", syscall(SYS_kexec_load, 0, 0, 0, 0));
-    tell("userfaultfd", syscall(SYS_userfaultfd, 0));
-    tell("io_uring_setup", syscall(425, 1, bytes));
-    tell("swapon", syscall(SYS_swapon, "/etc/hosts", 0));
-    tell("acct", syscall(SYS_acct, "/tmp/accounts"));
-    tell("socket vsock", socket(40, SOCK_STREAM, 0));
-    tell("socket algorithm", socket(38, SOCK_SEQPACKET, 0));
+    report("kill", kill(outside, SIGKILL));
+    report("ptrace attach", ptrace(PTRACE_ATTACH, outside, 0, 0));
+    report("ptrace seize", ptrace(PTRACE_SEIZE, outside, 0, 0));
+    report("process_vm_readv", process_vm_readv(outside, &ours, 1, &theirs, 1, 0));
+    report("pidfd_open", syscall(SYS_pidfd_open, outside, 0));
+    report("keyctl session", syscall(SYS_keyctl, 1, 0));
+    report("add_key", syscall(SYS_add_key, "user", "cudock", "x", 1, -4));
+    report("request_key", syscall(SYS_request_key, "user", "cudock", 0, -4));
+    report("unshare mount", unshare(CLONE_NEWNS));
+    report("unshare user", unshare(CLONE_NEWUSER));
+    report("unshare user and mount", unshare(CLONE_NEWUSER | CLONE_NEWNS));
+    report("mount", mount("none", "/tmp", "tmpfs", 0, 0));
+    report("open_tree", syscall(428, AT_FDCWD, "/", 1 | 0x8000));
+    report("fsopen", syscall(430, "proc", 0));
+    report("mount_setattr", syscall(442, AT_FDCWD, "/proc/sys", 0, bytes, 32));
+    report("pivot_root", syscall(SYS_pivot_root, "/", "/tmp"));
+    report("setns", setns(open("/proc/1/ns/mnt", O_RDONLY), 0));
+    report("bpf", syscall(SYS_bpf, 0, 0, 0));
+    report("perf_event_open", syscall(SYS_perf_event_open, 0, -1, 0, -1, 0));
+    report("init_module", syscall(SYS_init_module, bytes, 64, ""));
+    report("finit_module", syscall(SYS_finit_module, 0, "", 0));
+    report("kexec_load", syscall(SYS_kexec_load, 0, 0, 0, 0));
+    report("userfaultfd", syscall(SYS_userfaultfd, 0));
+    report("io_uring_setup", syscall(425, 1, bytes));
+    report("swapon", syscall(SYS_swapon, "/etc/hosts", 0));
+    report("acct", syscall(SYS_acct, "/tmp/accounts"));
+    report("socket vsock", socket(40, SOCK_STREAM, 0));
+    report("socket algorithm", socket(38, SOCK_SEQPACKET, 0));
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strncpy(address.sun_path + 1, words[3], sizeof address.sun_path - 2);
+    strncpy(address.sun_path + 1, argv[3], sizeof address.sun_path - 2);
     int channel = socket(AF_UNIX, SOCK_STREAM, 0);
-    tell("abstract socket", connect(channel, (struct sockaddr *)&address, (socklen_t)(sizeof(sa_family_t) + 1 + strlen(words[3]))));
+    report("abstract socket", connect(channel, (struct sockaddr *)&address, (socklen_t)(sizeof(sa_family_t) + 1 + strlen(argv[3]))));
     handles(victim);
     leave_root(victim);
     puts("tried all");

@@ -8,14 +8,14 @@ use std::process::Output;
 
 use crate::support::shown;
 
-/// A folder outside of every container, and how it was.
+/// A directory outside of every container, and its state before the attacks.
 pub(super) struct Canary {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     secret: String,
     before: BTreeMap<String, Seen>,
 }
 
-/// What is known of one file. When it was read last is not part of it.
+/// The metadata and content of one file, without its access time.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     mode: u32,
@@ -27,23 +27,23 @@ struct Seen {
 
 impl Canary {
     pub(super) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let mut bytes = [0; 16];
         rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).unwrap();
         let secret = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        fs::write(folder.path().join("victim"), format!("{secret}\n")).unwrap();
-        fs::create_dir(folder.path().join("inner")).unwrap();
+        fs::write(directory.path().join("victim"), format!("{secret}\n")).unwrap();
+        fs::create_dir(directory.path().join("inner")).unwrap();
         for name in ["inner/kept", "ptmx", "null", "console", "hosts", "resolv.conf", "hostname"] {
-            fs::write(folder.path().join(name), "as it was\n").unwrap();
+            fs::write(directory.path().join(name), "as it was\n").unwrap();
         }
-        let mut canary = Self { folder, secret, before: BTreeMap::new() };
-        canary.before = seen(canary.folder.path());
+        let mut canary = Self { directory, secret, before: BTreeMap::new() };
+        canary.before = seen(canary.directory.path());
         canary
     }
 
-    /// Where it is, on this machine.
+    /// Its path on this machine.
     pub(super) fn path(&self) -> &str {
-        self.folder.path().to_str().unwrap()
+        self.directory.path().to_str().unwrap()
     }
 
     /// The file with the secret.
@@ -64,7 +64,7 @@ cat {path}/victim 2>/dev/null; true"
 
     /// Fails if anything was changed.
     pub(super) fn is_untouched(&self, attack: &str) {
-        let now = seen(self.folder.path());
+        let now = seen(self.directory.path());
         let changed: Vec<&String> = now
             .iter()
             .filter(|(path, seen)| self.before.get(*path) != Some(seen))
@@ -77,16 +77,16 @@ cat {path}/victim 2>/dev/null; true"
         );
     }
 
-    /// Fails if anything was changed, or if what was said holds the secret.
+    /// Fails if anything was changed, or if the output holds the secret.
     pub(super) fn is_safe(&self, attack: &str, output: &Output) {
         assert!(!shown(output).contains(&self.secret), "{attack}: the canary was read: {}", shown(output));
         self.is_untouched(attack);
     }
 }
 
-fn seen(folder: &Path) -> BTreeMap<String, Seen> {
+fn seen(directory: &Path) -> BTreeMap<String, Seen> {
     let mut found = BTreeMap::new();
-    let mut left = vec![folder.to_owned()];
+    let mut left = vec![directory.to_owned()];
     while let Some(path) = left.pop() {
         let about = path.symlink_metadata().unwrap();
         let contents = if about.is_dir() {

@@ -40,8 +40,8 @@ fn odd_variables_neither_end_us_nor_make_others() {
         ("a list of numbers", json!([1, 2])),
     ] {
         let config = json!({"Env": environment});
-        if let Some(said) = attack(&machine, &canary, what, &config, &["/bin/sh", "-c", script]) {
-            assert!(!said.contains("|LD_PRELOAD"), "{what}: a value became a variable: {said}");
+        if let Some(stdout) = attack(&machine, &canary, what, &config, &["/bin/sh", "-c", script]) {
+            assert!(!stdout.contains("|LD_PRELOAD"), "{what}: a value became a variable: {stdout}");
         }
     }
 }
@@ -55,8 +55,8 @@ fn variables_of_an_image_are_not_in_force_outside() {
         "LD_PRELOAD=/evil.so", "LD_LIBRARY_PATH=/evil", "LD_AUDIT=/evil.so", "PATH=/bin", "CUDOCK_DATA=/evil",
         format!("TMPDIR={}", canary.path()), format!("HOME={}", canary.path()), "CUDOCK_CGROUP=/evil",
     ]});
-    let said = attack(&machine, &canary, "loader variables", &config, &["/bin/sh", "-c", "echo ran"]);
-    assert_eq!(said.as_deref(), Some("ran\n"));
+    let stdout = attack(&machine, &canary, "loader variables", &config, &["/bin/sh", "-c", "echo ran"]);
+    assert_eq!(stdout.as_deref(), Some("ran\n"));
 }
 
 #[test]
@@ -81,9 +81,9 @@ fn odd_users_are_root_or_nobody_known() {
     ] {
         let what = format!("user {user:?}");
         let script = "grep -E '^(Uid|Gid):' /proc/self/status";
-        let said = attack(&machine, &canary, &what, &json!({"User": user}), &["/bin/sh", "-c", script]);
-        if let Some(said) = said.filter(|_| !user.trim_start_matches([':', '0']).is_empty()) {
-            assert!(!said.contains("Uid:\t0\t"), "{what} became root: {said}");
+        let stdout = attack(&machine, &canary, &what, &json!({"User": user}), &["/bin/sh", "-c", script]);
+        if let Some(stdout) = stdout.filter(|_| !user.trim_start_matches([':', '0']).is_empty()) {
+            assert!(!stdout.contains("Uid:\t0\t"), "{what} became root: {stdout}");
         }
     }
     let long = "x".repeat(1 << 20);
@@ -94,7 +94,7 @@ fn odd_users_are_root_or_nobody_known() {
 fn odd_working_directories_are_inside() {
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
-    for folder in [
+    for directory in [
         format!("/../../../../..{}", canary.path()),
         format!("/bin/../../../..{}/new", canary.path()),
         "relative".to_owned(),
@@ -105,8 +105,14 @@ fn odd_working_directories_are_inside() {
         format!("/{}", "d/".repeat(3000)),
         format!("/{}", "x".repeat(300)),
     ] {
-        let what = format!("WORKDIR {folder:.60?}");
-        attack(&machine, &canary, &what, &json!({"WorkingDir": folder}), &["/bin/sh", "-c", &canary.raid()]);
+        let what = format!("WORKDIR {directory:.60?}");
+        attack(
+            &machine,
+            &canary,
+            &what,
+            &json!({"WorkingDir": directory}),
+            &["/bin/sh", "-c", &canary.raid()],
+        );
     }
 }
 
@@ -120,7 +126,7 @@ fn gigantic_commands_are_refused_or_run() {
     attack(
         &machine,
         &canary,
-        "a hundred thousand words",
+        "a hundred thousand arguments",
         &json!({"Entrypoint": ["/bin/true"], "Cmd": vec!["x"; 100_000]}),
         &[],
     );
@@ -136,7 +142,7 @@ fn gigantic_commands_are_refused_or_run() {
 }
 
 #[test]
-fn signals_volumes_and_ports_of_an_image_are_words_and_no_more() {
+fn signals_volumes_and_ports_of_an_image_are_text_and_no_more() {
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
     for (what, config) in [

@@ -8,7 +8,7 @@ use super::canary::Canary;
 use super::image;
 use super::links::replace;
 use super::run;
-use crate::containers::machine::{machine, run_words};
+use crate::containers::machine::{machine, run_arguments};
 use crate::containers::programs::install;
 use crate::support::{code, shown};
 
@@ -21,17 +21,17 @@ fn a_working_directory_that_is_a_descriptor_is_not_outside() {
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
     for number in NUMBERS {
-        for folder in [
+        for directory in [
             format!("/proc/self/fd/{number}"),
             format!("/proc/self/fd/{number}/.."),
             format!("/dev/fd/{number}"),
         ] {
-            let output = run::sh(&machine, &folder, &["-w", &folder], &canary.raid());
-            run::ran(&folder, &output);
-            canary.is_safe(&folder, &output);
+            let output = run::sh(&machine, &directory, &["-w", &directory], &canary.raid());
+            run::ran(&directory, &output);
+            canary.is_safe(&directory, &output);
         }
     }
-    for folder in [
+    for directory in [
         "/proc/self/cwd",
         "/proc/self/cwd/..",
         "/proc/self/root/..",
@@ -39,9 +39,9 @@ fn a_working_directory_that_is_a_descriptor_is_not_outside() {
         "/proc/2/cwd",
         "/../..",
     ] {
-        let output = run::sh(&machine, folder, &["-w", folder], &canary.raid());
-        run::ran(folder, &output);
-        canary.is_safe(folder, &output);
+        let output = run::sh(&machine, directory, &["-w", directory], &canary.raid());
+        run::ran(directory, &output);
+        canary.is_safe(directory, &output);
     }
 }
 
@@ -65,9 +65,9 @@ fn a_working_directory_that_is_a_link_to_a_descriptor_is_not_outside() {
     let canary = Canary::new();
     for number in NUMBERS {
         replace(&machine, "place", &format!("/proc/self/fd/{number}"));
-        for folder in ["/place", "/place/../.."] {
-            let what = format!("{folder}, /place -> descriptor {number}");
-            let output = run::sh(&machine, &what, &["-w", folder], &canary.raid());
+        for directory in ["/place", "/place/../.."] {
+            let what = format!("{directory}, /place -> descriptor {number}");
+            let output = run::sh(&machine, &what, &["-w", directory], &canary.raid());
             run::ran(&what, &output);
             canary.is_safe(&what, &output);
         }
@@ -81,17 +81,17 @@ fn a_working_directory_of_exec_that_is_a_descriptor_is_not_outside() {
     machine.start("held", &[], "sleep 1000");
     for number in NUMBERS {
         for options in [&["-w"][..], &["-t", "-w"]] {
-            let folder = format!("/proc/self/fd/{number}");
+            let directory = format!("/proc/self/fd/{number}");
             let raid = canary.raid();
-            let words = [&["exec"], options, &[&folder, "held", "/bin/sh", "-c", &raid]].concat();
-            let output = run::ended(&folder, machine.command(&words));
-            run::ran(&folder, &output);
-            canary.is_safe(&folder, &output);
+            let arguments = [&["exec"], options, &[&directory, "held", "/bin/sh", "-c", &raid]].concat();
+            let output = run::ended(&directory, machine.command(&arguments));
+            run::ran(&directory, &output);
+            canary.is_safe(&directory, &output);
         }
     }
 }
 
-/// Names every descriptor it has beside the first three, and one more: the folder it reads.
+/// Prints every descriptor it has beside the first three, and one more: the directory it reads.
 const LISTING: &str =
     "ls -l /proc/self/fd 2>/dev/null | grep -v ' [012] -> ' | grep -e '->' ; ls /proc/self/fd | wc -l";
 
@@ -99,13 +99,13 @@ const LISTING: &str =
 fn nothing_that_whoever_starts_it_has_open_is_open_inside() {
     let Some(machine) = machine() else { return };
     machine.start("held", &[], "sleep 1000");
-    let run = run_words(&["--rm"], &["/bin/sh", "-c", LISTING]);
-    let terminal = run_words(&["--rm", "-t"], &["/bin/sh", "-c", LISTING]);
+    let run = run_arguments(&["--rm"], &["/bin/sh", "-c", LISTING]);
+    let terminal = run_arguments(&["--rm", "-t"], &["/bin/sh", "-c", LISTING]);
     let exec = ["exec", "held", "/bin/sh", "-c", LISTING];
     let exec_terminal = ["exec", "-t", "held", "/bin/sh", "-c", LISTING];
-    for words in [run.as_slice(), &terminal, &exec, &exec_terminal] {
-        let inner = machine.command(words);
-        // A caller that holds descriptors of the machine's root and a file, and says they are to be kept.
+    for arguments in [run.as_slice(), &terminal, &exec, &exec_terminal] {
+        let inner = machine.command(arguments);
+        // A caller that holds descriptors of the machine's root and a file, and sets `LISTEN_FDS`.
         let mut command = Command::new("sh");
         command
             .args(["-c", "exec 7</ 8</etc/passwd 9>>/dev/null; exec \"$0\" \"$@\""])
@@ -115,8 +115,8 @@ fn nothing_that_whoever_starts_it_has_open_is_open_inside() {
             value.map(|value| command.env(name, value));
         }
         let output = run::ended("descriptors", command);
-        assert_eq!(code(&output), 0, "{words:?}: {}", shown(&output));
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "4", "{words:?}: {}", shown(&output));
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", shown(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "4", "{arguments:?}: {}", shown(&output));
     }
 }
 
@@ -177,14 +177,14 @@ fn a_process_that_joins_cannot_be_robbed_of_its_descriptors() {
     let Some(machine) = machine() else { return };
     let Some(_) = install(&machine, "hunt", HUNT) else { return };
     machine.start("hunter", &[], "exec hunt");
-    machine.until_said("hunter", "hunting");
+    machine.until_logged("hunter", "hunting");
     for _ in 0..60 {
         machine.good(&["exec", "hunter", "true"]);
     }
     machine.good(&["stop", "hunter"]);
-    let said = machine.logs("hunter");
-    assert!(said.contains("refused often"), "it saw no one join: {said}");
+    let log = machine.logs("hunter");
+    assert!(log.contains("refused often"), "it saw no one join: {log}");
     for word in ["TAKEN", "OUTSIDE"] {
-        assert!(!said.contains(word), "{said}");
+        assert!(!log.contains(word), "{log}");
     }
 }

@@ -9,23 +9,23 @@ use super::run;
 use crate::containers::machine::{Machine, machine};
 use crate::support::shown;
 
-/// A folder that is given as `/dev`, in which a name is a link.
+/// A directory that is given as `/dev`, in which a name is a link.
 fn devices(machine: &Machine, name: &str, to: &str) -> String {
-    let folder = machine.path().join("devices");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir(&folder).unwrap();
-    symlink(to, folder.join(name)).unwrap();
-    folder.to_str().unwrap().to_owned()
+    let directory = machine.path().join("devices");
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir(&directory).unwrap();
+    symlink(to, directory.join(name)).unwrap();
+    directory.to_str().unwrap().to_owned()
 }
 
-/// What must be hidden, and what would tell.
+/// A script that prints the content of files that must be hidden.
 const HIDDEN: &str =
     "for file in /proc/keys /proc/timer_list /proc/interrupts /proc/kcore /proc/latency_stats
 do test -e $file && head -c 64 $file; done";
 
 #[test]
 fn dev_null_as_a_link_hides_no_less_and_opens_nothing() {
-    // CVE-2025-31133: what is mounted over the hidden files is what /dev/null points to.
+    // CVE-2025-31133: the target of /dev/null is mounted over the hidden files.
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
     mirror(&machine, &canary);
@@ -40,11 +40,11 @@ fn dev_null_as_a_link_hides_no_less_and_opens_nothing() {
         let output = run::sh(&machine, &what, &[], &format!("{HIDDEN}; {}", canary.raid()));
         assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{what}: {}", shown(&output));
         canary.is_safe(&what, &output);
-        let folder = devices(&machine, "null", &to);
+        let directory = devices(&machine, "null", &to);
         let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
         let script = format!("echo '|/evil' > /dev/null; echo '|/evil' > /proc/keys; {}", canary.raid());
         let what = format!("{what} in a volume");
-        let output = run::sh(&machine, &what, &["-v", &format!("{folder}:/dev")], &script);
+        let output = run::sh(&machine, &what, &["-v", &format!("{directory}:/dev")], &script);
         run::ran(&what, &output);
         canary.is_safe(&what, &output);
         assert_eq!(fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap(), pattern, "{what}");
@@ -53,7 +53,7 @@ fn dev_null_as_a_link_hides_no_less_and_opens_nothing() {
 
 #[test]
 fn the_console_and_terminals_as_links_open_nothing() {
-    // CVE-2025-52565: a terminal is mounted on what /dev/console points to, before files are hidden.
+    // CVE-2025-52565: a terminal is mounted on the target of /dev/console, before files are hidden.
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
     mirror(&machine, &canary);
@@ -73,11 +73,11 @@ fn the_console_and_terminals_as_links_open_nothing() {
         run::ran(&what, &output);
         canary.is_safe(&what, &output);
         fs::remove_file(machine.root().join("dev").join(name)).unwrap();
-        let folder = devices(&machine, name, &to);
+        let directory = devices(&machine, name, &to);
         let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
         let what = format!("{what} in a volume");
         let script = format!("(echo '|/evil' > /dev/{name}) 2>/dev/null; {}", canary.raid());
-        let output = run::sh(&machine, &what, &["-t", "-v", &format!("{folder}:/dev")], &script);
+        let output = run::sh(&machine, &what, &["-t", "-v", &format!("{directory}:/dev")], &script);
         run::ran(&what, &output);
         canary.is_safe(&what, &output);
         assert_eq!(fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap(), pattern, "{what}");

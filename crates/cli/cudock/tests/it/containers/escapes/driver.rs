@@ -14,7 +14,7 @@ use crate::support::shown;
 const VERSION: &str = "580.159.04";
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// A driver with one GPU; none where device nodes cannot be made.
+/// A driver with one GPU; `None` where device nodes cannot be created.
 fn driver(machine: &Machine) -> Option<PathBuf> {
     let root = machine.path().join("driver");
     for stem in ["libcuda", "libnvidia-ml"] {
@@ -120,7 +120,7 @@ fn a_hostile_loader_cache_neither_ends_us_nor_fills_memory() {
     run::ran("a pipe", &with_gpu(&machine, "a pipe", &[], "true"));
     fs::remove_file(&cache).unwrap();
     fs::create_dir(&cache).unwrap();
-    run::ran("a folder", &with_gpu(&machine, "a folder", &[], "true"));
+    run::ran("a directory", &with_gpu(&machine, "a directory", &[], "true"));
     fs::remove_dir(&cache).unwrap();
     fs::File::create(&cache).unwrap().set_len(4 << 30).unwrap();
     assert!(run::ran("four gigabytes", &with_gpu(&machine, "four gigabytes", &[], "true")));
@@ -157,7 +157,7 @@ __attribute__((constructor)) static void begin(void) {
 
 #[test]
 fn the_images_own_libcuda_finds_nothing_open_when_the_gpu_is_verified() {
-    // The query runs in a process of ours, inside the container, which becomes no other program.
+    // The query runs in a process of ours, inside the container, which does not execute another program.
     let Some(machine) = machine() else { return };
     let Some(_) = driver(&machine) else { return };
     let canary = Canary::new();

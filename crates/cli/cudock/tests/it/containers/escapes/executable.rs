@@ -8,7 +8,7 @@ use std::process::Command;
 use cudock_base::Digest;
 
 use super::run;
-use crate::containers::machine::{Machine, machine, run_words};
+use crate::containers::machine::{Machine, machine, run_arguments};
 use crate::containers::programs::install;
 use crate::support::shown;
 
@@ -54,16 +54,16 @@ __attribute__((constructor)) static void begin(void) {
     _exit(0);
 }
 #else
-int main(int count, char **words) {
-    (void)count;
+int main(int argc, char **argv) {
+    (void)argc;
     sleep(1);
-    attempt(words[1], "after it");
+    attempt(argv[1], "after it");
     return 0;
 }
 #endif
 "#;
 
-/// Copies the libraries that `cudock` needs into the root. None where it is linked otherwise.
+/// Copies the libraries that `cudock` needs into the root. `None` where it is linked otherwise.
 fn bring_libraries(machine: &Machine) -> Option<()> {
     let ldd = cudock_testkit::require_program("ldd")?;
     let listed = Command::new(ldd).arg(env!("CARGO_BIN_EXE_cudock")).output().unwrap();
@@ -110,10 +110,10 @@ fn our_executable_run_inside_cannot_be_written_to() {
     fs::set_permissions(script, fs::Permissions::from_mode(0o755)).unwrap();
     machine.start("held", &["-e", "LD_PRELOAD=/overwrite.so"], "sleep 1000");
     for program in ["/proc/self/exe", "/bin/script"] {
-        let words = run_words(&["-e", "LD_PRELOAD=/overwrite.so", "--rm"], &[program]);
-        let entry = run::ended(program, machine.command(&words));
-        let words = ["exec", "-e", "LD_PRELOAD=/overwrite.so", "held", program];
-        let exec = run::ended(program, machine.command(&words));
+        let arguments = run_arguments(&["-e", "LD_PRELOAD=/overwrite.so", "--rm"], &[program]);
+        let entry = run::ended(program, machine.command(&arguments));
+        let arguments = ["exec", "-e", "LD_PRELOAD=/overwrite.so", "held", program];
+        let exec = run::ended(program, machine.command(&arguments));
         let after = "until grep -q CHANGED /after || [ $(grep -c refused /after) = 4 ]; do sleep 0.1; done; cat /after; rm /after";
         let later = run::ended(
             program,
@@ -124,10 +124,10 @@ fn our_executable_run_inside_cannot_be_written_to() {
             ("exec", "while it runs", exec),
             ("exec", "after it", later),
         ] {
-            let said = shown(&output);
-            assert!(said.contains(&format!("refused {when}")), "{how} {program}: {said}");
+            let text = shown(&output);
+            assert!(text.contains(&format!("refused {when}")), "{how} {program}: {text}");
             for word in ["OPENED", "CUT", "CHANGED"] {
-                assert!(!said.contains(word), "{how} {program}: {said}");
+                assert!(!text.contains(word), "{how} {program}: {text}");
             }
         }
         assert_eq!(digest(), before, "{program}: our executable was changed");
@@ -185,13 +185,13 @@ fn a_process_that_joins_leaves_no_way_to_our_executable() {
     let Some(_) = install(&machine, "stalk", WATCH) else { return };
     let before = digest();
     machine.start("watcher", &[], "exec stalk");
-    machine.until_said("watcher", "watching");
+    machine.until_logged("watcher", "watching");
     for _ in 0..40 {
         machine.good(&["exec", "watcher", "true"]);
     }
     machine.good(&["stop", "watcher"]);
-    let said = machine.logs("watcher");
-    assert!(said.contains("watched") && !said.contains("WROTE"), "{said}");
+    let log = machine.logs("watcher");
+    assert!(log.contains("watched") && !log.contains("WROTE"), "{log}");
     assert_eq!(digest(), before);
     assert!(Path::new(env!("CARGO_BIN_EXE_cudock")).is_file());
 }

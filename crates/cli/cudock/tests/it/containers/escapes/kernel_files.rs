@@ -29,7 +29,7 @@ fn files_that_command_the_machine_cannot_be_written() {
     let Some(machine) = machine() else { return };
     let read = |file: &&str| fs::read(file).ok();
     let before: Vec<_> = COMMANDS.iter().map(read).collect();
-    // What the tests would write is what is there, where it is: even a success would do no harm.
+    // The tests write the value that the file has already, so even a success does no harm.
     let script = COMMANDS.map(|file| format!("test -e {file} && (cat {file} > /tmp/was; cat /tmp/was > {file}) 2>/dev/null && echo wrote {file}")).join("; ");
     machine.start("held", &[], "sleep 1000");
     let exec =
@@ -41,11 +41,11 @@ fn files_that_command_the_machine_cannot_be_written() {
 }
 
 #[test]
-fn files_that_tell_of_the_machine_say_nothing() {
+fn files_that_describe_the_machine_are_empty() {
     let Some(machine) = machine() else { return };
     let script = "for file in /proc/kcore /proc/keys /proc/timer_list /proc/interrupts /proc/latency_stats /proc/sched_debug
 do test -e $file && head -c 64 $file | wc -c; done | grep -v '^0$'
-for folder in /proc/acpi /proc/scsi /sys/firmware /sys/devices/virtual/powercap; do test -d $folder && ls $folder; done
+for directory in /proc/acpi /proc/scsi /sys/firmware /sys/devices/virtual/powercap; do test -d $directory && ls $directory; done
 (timeout 5 head -c 1 /proc/kmsg) 2>/dev/null; dmesg 2>/dev/null; grep -v '^0*0 ' /proc/kallsyms | head -1; true";
     let output = run::sh(&machine, "reading", &[], script);
     assert!(run::ran("reading", &output), "{}", shown(&output));
@@ -58,12 +58,12 @@ fn control_groups_can_only_be_read() {
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
     let before: Vec<_> =
-        hierarchies().iter().map(|folder| fs::read(folder.join("release_agent")).ok()).collect();
+        hierarchies().iter().map(|directory| fs::read(directory.join("release_agent")).ok()).collect();
     let script = format!(
-        "find /sys/fs/cgroup -type d 2>/dev/null | while read folder; do
-mkdir $folder/new 2>/dev/null && test -e $folder/new/cgroup.procs && echo made $folder/new
+        "find /sys/fs/cgroup -type d 2>/dev/null | while read directory; do
+mkdir $directory/new 2>/dev/null && test -e $directory/new/cgroup.procs && echo made $directory/new
 for file in release_agent notify_on_release cgroup.procs tasks devices.allow memory.limit_in_bytes memory.max cgroup.subtree_control
-do test -e $folder/$file && (echo 1 > $folder/$file) 2>/dev/null && echo wrote $folder/$file; done; done
+do test -e $directory/$file && (echo 1 > $directory/$file) 2>/dev/null && echo wrote $directory/$file; done; done
 mkdir /tmp/group; mount -t cgroup -o rdma x /tmp/group 2>/dev/null && echo mounted
 mount -t cgroup -o memory x /tmp/group 2>/dev/null && echo mounted; mount -t cgroup2 x /tmp/group 2>/dev/null && echo mounted
 mount -o remount,rw /sys/fs/cgroup 2>/dev/null && echo mounted; umount /sys/fs/cgroup 2>/dev/null && echo mounted; {}",
@@ -79,7 +79,7 @@ mount -o remount,rw /sys/fs/cgroup 2>/dev/null && echo mounted; umount /sys/fs/c
         canary.is_safe("control groups", &output);
     }
     let after: Vec<_> =
-        hierarchies().iter().map(|folder| fs::read(folder.join("release_agent")).ok()).collect();
+        hierarchies().iter().map(|directory| fs::read(directory.join("release_agent")).ok()).collect();
     assert_eq!(after, before);
 }
 

@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use crate::containers::machine::{Machine, machine, run_words, started_by};
+use crate::containers::machine::{Machine, machine, run_arguments, started_by};
 use crate::containers::programs::install;
 use crate::containers::rootless::Visitor;
 use crate::support::shown;
 
-/// With words, starts them in a session keyring with a key, whose value is the first. Without, reads that key.
+/// With arguments, runs them as a command in a session keyring with a key, whose value is the first argument. Without, reads that key.
 const KEYRING: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,13 +16,13 @@ const KEYRING: &str = r#"
 #include <sys/syscall.h>
 #include <unistd.h>
 #define SESSION -3
-int main(int count, char **words) {
-    if (count > 2) {
+int main(int argc, char **argv) {
+    if (argc > 2) {
         if (syscall(SYS_keyctl, 1, 0) < 0) { perror("no keyring"); return 3; }
-        if (syscall(SYS_add_key, "user", "canary", words[1], strlen(words[1]), SESSION) < 0) { perror("no key"); return 3; }
+        if (syscall(SYS_add_key, "user", "canary", argv[1], strlen(argv[1]), SESSION) < 0) { perror("no key"); return 3; }
         /* Everybody who has the keyring may search it and read the key. */
         syscall(SYS_keyctl, 5, syscall(SYS_keyctl, 10, SESSION, "user", "canary", 0), 0x3f3f3f3f);
-        execvp(words[2], words + 2);
+        execvp(argv[2], argv + 2);
         return 127;
     }
     char text[256] = "";
@@ -33,7 +33,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A program that starts another in a keyring with a key, and the value of the key; none without keys in this kernel.
+/// A program that starts another in a keyring with a key, and the value of the key; `None` without keys in this kernel.
 fn keyring(machine: &Machine) -> Option<(String, String)> {
     let program = install(machine, "keyring", KEYRING)?.display().to_string();
     let value = format!("canary-{:08x}", std::process::id());
@@ -54,9 +54,9 @@ fn keyring(machine: &Machine) -> Option<(String, String)> {
 /// Runs the program that reads the key inside, which must not find it.
 fn finds_nothing(what: &str, command: &Command, program: &str, value: &str) {
     let output = started_by(&[program, value], command).output().unwrap();
-    let said = shown(&output);
-    assert!(!said.contains(value), "{what} read the key: {said}");
-    assert!(said.contains("none: "), "{what} did not run: {said}");
+    let text = shown(&output);
+    assert!(!text.contains(value), "{what} read the key: {text}");
+    assert!(text.contains("none: "), "{what} did not run: {text}");
 }
 
 #[test]
@@ -69,19 +69,19 @@ fn no_container_and_no_exec_reads_the_keys_of_the_caller_whatever_its_filter() {
     {
         let options = ["--security-opt", filter, "--cap-add", "ALL"];
         for extra in [&[][..], &["--init"], &["--user", "1000"]] {
-            let words = run_words(&[&["--rm"], &options[..], extra].concat(), &["keyring"]);
-            finds_nothing(&format!("{filter} {extra:?}"), &machine.command(&words), &program, &value);
+            let arguments = run_arguments(&[&["--rm"], &options[..], extra].concat(), &["keyring"]);
+            finds_nothing(&format!("{filter} {extra:?}"), &machine.command(&arguments), &program, &value);
         }
         let name = format!("holder-{number}");
-        let words = run_words(&[&["-d", "--name", &name], &options[..]].concat(), &["sleep", "1000"]);
-        let started = started_by(&[&program, &value], &machine.command(&words)).output().unwrap();
+        let arguments = run_arguments(&[&["-d", "--name", &name], &options[..]].concat(), &["sleep", "1000"]);
+        let started = started_by(&[&program, &value], &machine.command(&arguments)).output().unwrap();
         assert!(started.status.success(), "{}", shown(&started));
-        for words in [
+        for arguments in [
             &["exec", &name, "keyring"][..],
             &["exec", "-u", "1000", &name, "keyring"],
             &["exec", "-t", &name, "keyring"],
         ] {
-            finds_nothing(&format!("{filter} {words:?}"), &machine.command(words), &program, &value);
+            finds_nothing(&format!("{filter} {arguments:?}"), &machine.command(arguments), &program, &value);
         }
         machine.good(&["rm", "--force", &name]);
     }
@@ -91,7 +91,7 @@ fn no_container_and_no_exec_reads_the_keys_of_the_caller_whatever_its_filter() {
 fn containers_of_users_without_rights_do_not_read_them_either() {
     let Some(visitor) = Visitor::new(true) else { return };
     let Some((program, value)) = keyring(visitor.machine()) else { return };
-    let words = [
+    let arguments = [
         "run",
         "--rm",
         "--network",
@@ -103,5 +103,5 @@ fn containers_of_users_without_rights_do_not_read_them_either() {
         "--",
         "keyring",
     ];
-    finds_nothing("a container of a user", &visitor.command(&words), &program, &value);
+    finds_nothing("a container of a user", &visitor.command(&arguments), &program, &value);
 }

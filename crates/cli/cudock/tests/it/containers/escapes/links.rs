@@ -9,7 +9,7 @@ use super::run;
 use crate::containers::machine::{Machine, machine};
 use crate::support::shown;
 
-/// Puts a link in the place of whatever the root has there.
+/// Replaces a path of the root with a link.
 pub(super) fn replace(machine: &Machine, path: &str, to: &str) {
     let place = machine.root().join(path);
     fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -21,20 +21,20 @@ pub(super) fn replace(machine: &Machine, path: &str, to: &str) {
     symlink(to, place).unwrap();
 }
 
-/// Makes the canary's folder in the root, too, so that what is resolved inside finds a place there.
+/// Creates the canary's directory in the root, too, so that a path resolved inside exists there.
 pub(super) fn mirror(machine: &Machine, canary: &Canary) {
     let inside = machine.root().join(canary.path().trim_start_matches('/'));
     fs::create_dir_all(&inside).unwrap();
     fs::write(inside.join("inside"), "").unwrap();
 }
 
-/// The folder of this machine that is given to containers, with a mark in it.
+/// The directory of this machine that is given to containers, with a mark in it.
 fn given(machine: &Machine) -> String {
     let mark = machine.write("given/mark", "given\n");
     mark.parent().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Where the canary is, as links may say it.
+/// The path of the canary, as links may give it.
 fn ways(canary: &Canary) -> [String; 2] {
     [canary.path().to_owned(), format!("../../../../../../../../../..{}", canary.path())]
 }
@@ -113,7 +113,7 @@ fn a_volume_or_memory_on_a_link_of_the_image_stays_inside() {
                 let what = format!("{options:?} with /link -> {to}");
                 let options: Vec<&str> = options.iter().map(String::as_str).collect();
                 let output = run::sh(&machine, &what, &options, &canary.raid());
-                // What is mounted over /proc or / may make a shell useless; that is not the question.
+                // A mount over /proc or / may break the shell, which is not tested here.
                 assert!(!shown(&output).contains("panicked"), "{}", shown(&output));
                 canary.is_safe(&what, &output);
             }
@@ -126,7 +126,7 @@ fn a_volume_or_memory_on_a_link_of_the_image_stays_inside() {
 
 #[test]
 fn a_volume_on_a_link_to_the_root_brings_no_dev_of_its_own() {
-    // What is made in /dev at the start must not be made in a volume's, which another container filled.
+    // Nodes of /dev must not be created in that of a volume, which another container filled.
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
     let given = given(&machine);
@@ -158,8 +158,8 @@ fn a_volume_below_a_volume_brings_no_dev_of_its_own() {
     let canary = Canary::new();
     let (outer, inner) = (machine.path().join("outer"), machine.path().join("inner"));
     fs::create_dir_all(machine.root().join("m")).unwrap();
-    for folder in [&outer, &inner] {
-        fs::create_dir(folder).unwrap();
+    for directory in [&outer, &inner] {
+        fs::create_dir(directory).unwrap();
     }
     symlink(canary.path(), inner.join("dev")).unwrap();
     replace(&machine, "a", "/m");
@@ -189,7 +189,7 @@ fn a_link_turns_no_volume_into_a_way_to_change_this_machine() {
     let Some(machine) = machine() else { return };
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     let given = given(&machine);
-    // CVE-2019-16884, CVE-2025-52881: what is written to files of /proc at the start is led elsewhere.
+    // CVE-2019-16884, CVE-2025-52881: writes to files of /proc at the start are redirected.
     for (name, to) in [
         ("current", "/proc/sys/kernel/core_pattern"),
         ("exec", "/proc/sys/kernel/core_pattern"),
@@ -220,7 +220,7 @@ echo '|/evil' > /link/current; echo '|/evil' > /link/exec; true";
 }
 
 #[test]
-fn a_volume_whose_folder_is_the_images_proc_gives_no_false_proc() {
+fn a_volume_whose_directory_is_the_images_proc_gives_no_false_proc() {
     // CVE-2019-19921, CVE-2023-27561: /proc is a link into a volume, which another container fills.
     let Some(machine) = machine() else { return };
     let given = given(&machine);

@@ -2,7 +2,7 @@
 //!
 //! Beside every container lies a canary on this machine, which the attack would read or change if it worked. The attacks
 //! are those of runc's advisories and of its kin; `docs/security.md` lists them with the tests below. Some of them also
-//! need a C compiler; where it is missing they say so.
+//! need a C compiler; without one they are reported as skipped.
 
 mod calls;
 mod canary;

@@ -10,7 +10,7 @@ use super::run;
 use crate::containers::machine::machine;
 use crate::support::shown;
 
-/// Puts something in a file's place that is not a text.
+/// Replaces a file with something that is not text.
 fn put(place: &Path, kind: &str, canary: &Canary) {
     let made = |command: &mut Command| assert!(command.status().unwrap().success(), "{kind}");
     let _ = fs::remove_file(place);
@@ -32,7 +32,7 @@ fn put(place: &Path, kind: &str, canary: &Canary) {
 }
 
 #[test]
-fn a_hostile_list_of_users_neither_tells_nor_holds_us_up() {
+fn a_hostile_list_of_users_neither_leaks_nor_holds_us_up() {
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
     for kind in [
@@ -75,7 +75,7 @@ fn a_list_of_users_that_turns_hostile_does_not_hold_exec_up() {
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
     machine.start("held", &[], "rm /etc/passwd; mkfifo /etc/passwd; echo turned; sleep 1000");
-    machine.until_said("held", "turned");
+    machine.until_logged("held", "turned");
     let output = run::ended("exec", machine.command(&["exec", "held", "/bin/echo", "ran"]));
     assert!(run::ran("exec", &output), "{}", shown(&output));
     canary.is_safe("exec", &output);

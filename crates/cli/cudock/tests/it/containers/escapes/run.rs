@@ -1,13 +1,13 @@
-//! Containers that must end: an attack may also be to make `cudock` wait for ever.
+//! Containers that must end: an attack may also make `cudock` wait forever.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use crate::containers::machine::{Machine, run_words};
+use crate::containers::machine::{Machine, run_arguments};
 use crate::support::{code, shown};
 
-/// After this long a command is held to hang. It is not a promise of ours.
+/// Time after which a command counts as hanging. Not a promise of ours.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs a command to its end, which must be one of those that `cudock` documents.
@@ -42,10 +42,10 @@ pub(super) fn ended(attack: &str, mut command: Command) -> Output {
     output
 }
 
-/// Runs a script in a container made of the machine's folder, or of what `options` say.
+/// Runs a script in a container made of the machine's directory, or of the root in `options`.
 pub(super) fn sh(machine: &Machine, attack: &str, options: &[&str], script: &str) -> Output {
     let options = [&["--rm"], options].concat();
-    ended(attack, machine.command(&run_words(&options, &["/bin/sh", "-c", script])))
+    ended(attack, machine.command(&run_arguments(&options, &["/bin/sh", "-c", script])))
 }
 
 /// Runs an image with its own command, or with this one.
@@ -60,13 +60,17 @@ pub(super) fn image(
     ended(attack, machine.command(&[own.as_slice(), options, &[image], command].concat()))
 }
 
-/// Whether it ran; if not, that it was refused by us and not by the program.
+/// Whether it ran. Fails if the program refused it instead of us.
 pub(super) fn ran(attack: &str, output: &Output) -> bool {
     match code(output) {
         0 => true,
         2 | 3 | 126 | 127 => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(said.contains("error: ") || said.starts_with("cudock: "), "{attack}: {}", shown(output));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                stderr.contains("error: ") || stderr.starts_with("cudock: "),
+                "{attack}: {}",
+                shown(output)
+            );
             false
         }
         _ => panic!("{attack}: {}", shown(output)),

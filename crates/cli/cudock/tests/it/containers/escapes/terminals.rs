@@ -1,7 +1,7 @@
 //! The terminal of whoever starts a container.
 
 use super::run;
-use crate::containers::machine::{installed, machine, run_words};
+use crate::containers::machine::{installed, machine, run_arguments};
 use crate::containers::programs::install;
 use crate::containers::pseudo_terminal::Terminal;
 use crate::support::shown;
@@ -40,23 +40,23 @@ fn no_container_types_into_our_terminal() {
         return;
     }
     machine.start("held", &[], "sleep 1000");
-    let run = run_words(&["--rm"], &["typist"]);
-    let interactive = run_words(&["--rm", "-i"], &["typist"]);
-    for words in
+    let run = run_arguments(&["--rm"], &["typist"]);
+    let interactive = run_arguments(&["--rm", "-i"], &["typist"]);
+    for arguments in
         [run.as_slice(), &interactive, &["exec", "held", "typist"], &["exec", "-i", "held", "typist"]]
     {
-        let mut terminal = Terminal::start(&machine.command(words), 24, 80);
+        let mut terminal = Terminal::start(&machine.command(arguments), 24, 80);
         terminal.until_shown("tried to type");
         terminal.wait();
         let shown = terminal.shown();
-        assert!(!shown.contains("TYPED") && !shown.contains("INJECTED"), "{words:?}: {shown}");
-        assert!(terminal.is_cooked(), "{words:?}");
+        assert!(!shown.contains("TYPED") && !shown.contains("INJECTED"), "{arguments:?}: {shown}");
+        assert!(terminal.is_cooked(), "{arguments:?}");
     }
 }
 
 #[test]
 fn control_sequences_are_passed_on_as_they_are() {
-    // No promise, and said so: what a container writes to a terminal is the terminal's to bear, as with `cat`.
+    // Not promised, and documented: a terminal handles a container's output, as with `cat`.
     let Some(machine) = machine() else { return };
     let output = run::sh(&machine, "control sequences", &[], r"printf '\033]0;title\007\033[31mred\033[0m'");
     assert_eq!(output.stdout, b"\x1b]0;title\x07\x1b[31mred\x1b[0m", "{}", shown(&output));

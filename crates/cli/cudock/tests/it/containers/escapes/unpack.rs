@@ -1,4 +1,4 @@
-//! Layers whose names and links point out of the folder they are unpacked to.
+//! Layers whose names and links point out of the directory they are unpacked to.
 
 use cudock_testkit::tar::Tar;
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::run;
 use crate::containers::machine::{Machine, machine};
 use crate::support::shown;
 
-/// Runs an image with these layers; it may be refused or run, and the canary must not notice.
+/// Runs an image with these layers; it may be refused or run, but must not change the canary.
 fn attack(machine: &Machine, canary: &Canary, what: &str, layers: &[Tar]) {
     let name = image::write(
         machine,
@@ -46,7 +46,7 @@ fn names_that_climb_out_write_nothing_outside() {
         attack(
             &machine,
             &canary,
-            &format!("{what} in a folder"),
+            &format!("{what} in a directory"),
             &[Tar::default().entry_with_mode(&name, b'5', 0o777, b"")],
         );
     }
@@ -61,8 +61,8 @@ fn through_links(machine: &Machine, canary: &Canary, to: &str) {
         ("a file", vec![link().file("out/new", "x")]),
         ("a file that is there", vec![link().file("out/victim", "x")]),
         ("a file of the next layer", vec![link(), file("out/new")]),
-        ("a folder in its place", vec![link().entry_with_mode("out/", b'5', 0o777, b"")]),
-        ("a folder", vec![link().entry_with_mode("out/new/", b'5', 0o777, b"")]),
+        ("a directory in its place", vec![link().entry_with_mode("out/", b'5', 0o777, b"")]),
+        ("a directory", vec![link().entry_with_mode("out/new/", b'5', 0o777, b"")]),
         ("a link", vec![link().symlink("out/new", "/")]),
         ("a pipe", vec![link().device("out/pipe", b'6', 0, 0)]),
         ("the file it points to", vec![victim().file("stolen", "x")]),

@@ -16,17 +16,17 @@ fn attack(scene: &Scene) {
     for added in CAPABILITIES {
         let mut spies = [scene.start_spy(added)];
         let mut looks = 0;
-        for words in EXECS.iter().cycle().take(attempts()) {
-            let trace = Tracer::run(&scene.command(words), &mut spies, Hold::Joining);
-            assert_eq!(trace.code, Some(0), "{words:?}: {trace:?}");
-            assert_eq!(trace.joins.len(), 1, "{words:?}: {trace:?}");
+        for arguments in EXECS.iter().cycle().take(attempts()) {
+            let trace = Tracer::run(&scene.command(arguments), &mut spies, Hold::Joining);
+            assert_eq!(trace.code, Some(0), "{arguments:?}: {trace:?}");
+            assert_eq!(trace.joins.len(), 1, "{arguments:?}: {trace:?}");
             assert_looked_at(&trace.joins[0], added);
             looks += trace.joins[0].looks;
         }
         // What a process shows in the middle of a system call can only be seen by chance.
         spies[0].race();
-        for words in EXECS.iter().cycle().take(attempts().div_ceil(5)) {
-            scene.good(words);
+        for arguments in EXECS.iter().cycle().take(attempts().div_ceil(5)) {
+            scene.good(arguments);
         }
         spies[0].look();
         eprintln!("exec, capabilities `{added}`: {} joins, {looks} looks before their programs", attempts());

@@ -10,17 +10,17 @@ use super::Scene;
 use crate::join_trace::{CAPABILITIES, Hold, Join, Spy, Tracer, assert_looked_at, attempts};
 use crate::support::{code, json, shown};
 
-/// So many containers are probed at a time for each set of capabilities: each is probed twice a second at most.
+/// Number of containers that are probed at a time for each set of capabilities, each at most twice a second.
 const PROBED: usize = 3;
 
-/// So many members are started again at a time.
+/// Number of members that are restarted at a time.
 const MEMBERS: usize = 20;
 
 const PROBES: &str = "      livenessProbe: {exec: {command: ['true']}, periodSeconds: 1, timeoutSeconds: 60}
       readinessProbe: {exec: {command: ['true']}, periodSeconds: 1, timeoutSeconds: 60}
 ";
 
-/// A group that runs; gone with it.
+/// A group that runs until this is dropped.
 struct Group<'s> {
     scene: &'s Scene,
     name: &'static str,
@@ -39,7 +39,7 @@ impl<'s> Group<'s> {
         group
     }
 
-    /// Where the host has a volume of the group.
+    /// The path of a volume of the group on the host.
     fn volume(&self, name: &str) -> PathBuf {
         let data =
             self.scene.command(&[]).get_envs().find_map(|(variable, value)| {
@@ -150,7 +150,7 @@ fn start_members(scene: &Scene, members: usize) {
         containers += &spy(name, added, "");
     }
     for number in 0..members {
-        // It ends once, when it is told to, and is started again at once.
+        // It exits once, on the signal of the test, and is restarted immediately.
         let script = format!(
             "[ -e /go/{number} ] && exec sleep 100000; touch /go/{number}; until [ -e /go/go ]; do sleep 0.1; done"
         );

@@ -140,9 +140,9 @@ fn a_hook_of_ours_is_never_in_the_pid_namespace_of_a_users_container() {
 #[test]
 fn hooks_of_other_specifications_are_not_run() {
     let Some(scene) = Scene::of_root() else { return };
-    let words =
+    let arguments =
         ["run", "--rm", "--network", "none", "--device", "vendor.com/class=name", "--rootfs", "root", "true"];
-    let output = scene.output(&words);
+    let output = scene.output(&arguments);
     assert_eq!(code(&output), 2, "{}", shown(&output));
     assert!(
         shown(&output).contains("CDI devices of kind vendor.com/class are not supported"),

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
-use super::machine::{Machine, machine, run_words};
+use super::machine::{Machine, machine, run_arguments};
 use super::rootless::Visitor;
 use crate::join_trace::{Secrets, Spy, compile};
 use crate::support::{code, schema, shown};
@@ -47,22 +47,22 @@ impl Scene {
     }
 
     /// A command of the user, with a secret in its environment.
-    fn command(&self, words: &[&str]) -> Command {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = match &self.user {
-            User::Root(machine) => machine.command(words),
-            User::Visitor(visitor) => visitor.command(words),
+            User::Root(machine) => machine.command(arguments),
+            User::Visitor(visitor) => visitor.command(arguments),
         };
         command.env("SECRET_OF_THE_CALLER", &self.secrets.variable);
         command
     }
 
-    fn output(&self, words: &[&str]) -> Output {
-        schema::output(&mut self.command(words))
+    fn output(&self, arguments: &[&str]) -> Output {
+        schema::output(&mut self.command(arguments))
     }
 
-    fn good(&self, words: &[&str]) {
-        let output = self.output(words);
-        assert_eq!(code(&output), 0, "{words:?}: {}", shown(&output));
+    fn good(&self, arguments: &[&str]) {
+        let output = self.output(arguments);
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", shown(&output));
     }
 
     /// Starts a container `spy` with a spy, in a directory that the container has at `/watch`.
@@ -78,7 +78,7 @@ impl Scene {
         if !added.is_empty() {
             options.extend(["--cap-add", added]);
         }
-        self.good(&run_words(&options, &["spy", "/watch"]));
+        self.good(&run_arguments(&options, &["spy", "/watch"]));
         Spy::connect(&dir)
     }
 }
