@@ -44,9 +44,9 @@ fn each_sample_names_its_own_message_first() {
 #[test]
 fn clean_logs_give_nothing() {
     let catalog = &*CATALOGUE;
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clean");
+    let logs_directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clean");
     let mut logs = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(logs_directory).unwrap() {
         let path = entry.unwrap().path();
         let report = catalog.scan(std::fs::File::open(&path).unwrap(), |_| ()).unwrap();
         assert!(report.hits.is_empty(), "{} gave {:?}", path.display(), ids(&report));

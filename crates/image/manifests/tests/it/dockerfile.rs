@@ -220,7 +220,8 @@ fn an_entry_point_takes_arguments_as_docker_gives_them() {
     ];
     for (text, expected) in cases {
         let command = docker(text).command;
-        let expected = expected.map(|words| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let expected =
+            expected.map(|arguments| arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(command, expected, "{text}");
     }
 }
