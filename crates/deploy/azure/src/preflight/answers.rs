@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_without_an_answer_are_told_apart() {
+    fn statuses_without_an_answer_are_distinguished() {
         let error = |code: &str| json!({"error": {"code": code, "message": "m\u{1b}"}});
         for (status, body, expected) in [
             (404, json!(null), Gap::NotFound),
