@@ -26,7 +26,7 @@ use zip::write::SimpleFileOptions;
 
 const FILE: &str = "onnxruntime-1.31.1-cp312-cp312-manylinux_2_28_x86_64.whl";
 const LIBRARY: &str = "onnxruntime/capi/libonnxruntime.so.1.31.1";
-const LICENCE: &str = "onnxruntime/LICENSE";
+const LICENSE: &str = "onnxruntime/LICENSE";
 
 /// A wheel of these members, packed.
 fn packed(members: &[(&str, &[u8])]) -> Vec<u8> {
@@ -47,7 +47,7 @@ fn pinned(bytes: &[u8], library: &[u8]) -> RuntimeWheel {
     RuntimeWheel {
         size: bytes.len().try_into().unwrap(),
         sha256: Digest::sha256_of(bytes).hex().to_owned(),
-        members: vec![member(LIBRARY, library.len()), member(LICENCE, 4)],
+        members: vec![member(LIBRARY, library.len()), member(LICENSE, 4)],
         ..row.clone()
     }
 }
@@ -55,7 +55,7 @@ fn pinned(bytes: &[u8], library: &[u8]) -> RuntimeWheel {
 /// An honest wheel with its row.
 fn honest() -> (Vec<u8>, RuntimeWheel) {
     let library = noise(300_000);
-    let bytes = packed(&[("onnxruntime/__init__.py", b"import os"), (LIBRARY, &library), (LICENCE, b"free")]);
+    let bytes = packed(&[("onnxruntime/__init__.py", b"import os"), (LIBRARY, &library), (LICENSE, b"free")]);
     let row = pinned(&bytes, &library);
     (bytes, row)
 }
@@ -390,9 +390,9 @@ fn refused(bytes: &[u8], library: &[u8]) -> String {
 fn a_hostile_archive_is_refused_and_leaves_nothing() {
     let library = noise(1000);
     assert!(refused(b"no zip at all", &library).starts_with("is not a zip file"));
-    assert_eq!(refused(&packed(&[(LICENCE, b"free")]), &library), format!("has no {LIBRARY}"));
+    assert_eq!(refused(&packed(&[(LICENSE, b"free")]), &library), format!("has no {LIBRARY}"));
     // More than the row allows, packed small.
-    let bomb = packed(&[(LIBRARY, &vec![0; 5_000_000]), (LICENCE, b"free")]);
+    let bomb = packed(&[(LIBRARY, &vec![0; 5_000_000]), (LICENSE, b"free")]);
     assert!(bomb.len() < 10_000);
     assert_eq!(refused(&bomb, &library), format!("{LIBRARY} has 5000000 bytes, not 1000"));
     // The same with headers that claim the right size.
@@ -406,7 +406,7 @@ fn a_hostile_archive_is_refused_and_leaves_nothing() {
     let link = zip.finish().unwrap().into_inner();
     assert_eq!(refused(&link, b"/etc/passwd"), format!("{LIBRARY} is not a regular file"));
     // Damaged inside: the checksum tells.
-    let mut damaged = packed(&[(LIBRARY, &library), (LICENCE, b"free")]);
+    let mut damaged = packed(&[(LIBRARY, &library), (LICENSE, b"free")]);
     let at = damaged.windows(4).position(|window| library.starts_with(window)).unwrap_or(200);
     damaged[at + 100] ^= 1;
     assert!(refused(&damaged, &library).starts_with(LIBRARY));
@@ -421,7 +421,7 @@ fn names_that_lead_out_of_the_directory_lead_nowhere() {
         ("/evil", b"x"),
         ("onnxruntime/capi/../../evil", b"x"),
         (LIBRARY, &library),
-        (LICENCE, b"free"),
+        (LICENSE, b"free"),
     ]);
     let row = pinned(&bytes, &library);
     let server = server_with(bytes, row.sha256.clone());

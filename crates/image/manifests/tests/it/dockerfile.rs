@@ -40,8 +40,8 @@ fn an_image_of_several_stages_is_what_its_last_one_is() {
     let declared = docker(
         r#"# syntax=docker/dockerfile:1
 ARG CUDA=12.4.1
-ARG FLAVOUR=devel
-FROM nvidia/cuda:${CUDA}-${FLAVOUR:-base}-ubuntu22.04 AS base
+ARG FLAVOR=devel
+FROM nvidia/cuda:${CUDA}-${FLAVOR:-base}-ubuntu22.04 AS base
 ENV DEBIAN_FRONTEND=noninteractive \
     PATH=/opt/venv/bin:$PATH
 RUN apt-get update && apt-get install -y --no-install-recommends \
