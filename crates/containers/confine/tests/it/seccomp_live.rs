@@ -146,13 +146,13 @@ fn personality_takes_only_the_harmless_values() {
     let calls = [
         ("ask", libc::SYS_personality, "0xffffffff"),
         ("linux", libc::SYS_personality, "0"),
-        ("no randomisation", libc::SYS_personality, "0x0040000"),
+        ("no randomization", libc::SYS_personality, "0x0040000"),
         ("read implies exec", libc::SYS_personality, "0x0400000"),
     ];
     let Some(answers) = call("builtin", &STANDARD_CAPABILITIES, &calls) else { return };
     assert_eq!(answers["ask"], "OK");
     assert_eq!(answers["linux"], "OK");
-    assert_eq!(answers["no randomisation"], "EPERM");
+    assert_eq!(answers["no randomization"], "EPERM");
     assert_eq!(answers["read implies exec"], "EPERM");
 }
 
