@@ -139,7 +139,7 @@ fn rows_about_things_that_are_not_there_are_refused() {
 }
 
 #[test]
-fn a_misspelt_table_gets_the_name_that_was_meant() {
+fn a_misspelled_table_gets_the_name_that_was_meant() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("azure_meter.toml"), HEAD).unwrap();
     match Facts::with_overlay(directory.path()).unwrap_err() {

@@ -80,7 +80,7 @@ export function makePad(canvas, clearButton, changed, repainted) {
   return { clear };
 }
 
-// The pixels as grey squares, ink as dark as it is.
+// The pixels as gray squares, ink as dark as it is.
 export function paintPixels(canvas, dark, side) {
   const context = sized(canvas);
   const line = (fraction) => Math.round((fraction * canvas.width) / side);
