@@ -8,21 +8,21 @@ use cudock_image::{LayerLimits, ImageSource, OpenOptions, ResolvedImage};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
-static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a temporary folder"));
+static DIRECTORY: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a temporary directory"));
 
 fuzz_target!(|bytes: &[u8]| {
     // Archives compressed as a whole would fill the disk rather than find anything: the target `layer` has the codecs.
     if matches!(bytes, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]) {
         return;
     }
-    let file = FOLDER.path().join("image.tar");
+    let file = DIRECTORY.path().join("image.tar");
     fs::write(&file, bytes).expect("the image can be written");
     let options = OpenOptions {
         platform: None,
         client: None,
         sockets: Vec::new(),
         progress: None,
-        scratch: FOLDER.path().join("scratch"),
+        scratch: DIRECTORY.path().join("scratch"),
     };
     let Ok(found) = ResolvedImage::resolve(&ImageSource::Archive { file, name: None }, &options) else { return };
     let _ = found.bundle();

@@ -1,4 +1,4 @@
-//! Any bytes as a page of the price list: no panic; what is read is of the region and the sizes that were asked for,
+//! Any bytes as a page of the price list: no panic; what is read is of the region and the requested sizes,
 //! above zero, and reads the same again.
 #![no_main]
 

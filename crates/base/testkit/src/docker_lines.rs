@@ -143,9 +143,9 @@ mod tests {
             variables: [("TAG".to_owned(), "1".to_owned())].into(),
             ..DockerLine::default()
         };
-        let words = line.words(&shell);
+        let arguments = line.words(&shell);
         let volume = format!("{}/a b:/x", directory.path().display());
-        assert_eq!(words, ["-v", &volume, "-e", "TOKEN", "app:1", "--flag", "$x"]);
-        assert_eq!(line.passed_on(&words), [("TOKEN".to_owned(), "t".to_owned())]);
+        assert_eq!(arguments, ["-v", &volume, "-e", "TOKEN", "app:1", "--flag", "$x"]);
+        assert_eq!(line.passed_on(&arguments), [("TOKEN".to_owned(), "t".to_owned())]);
     }
 }

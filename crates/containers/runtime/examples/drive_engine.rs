@@ -83,13 +83,13 @@ fn perform(act: &Value) -> Value {
 }
 
 fn request(act: &Value) -> RunRequest {
-    let words = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap_or_default() };
+    let strings = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap_or_default() };
     let environment: Vec<(String, String)> = serde_json::from_value(act["env"].clone()).unwrap_or_default();
     RunRequest {
         plan: serde_json::from_value(act["plan"].clone()).unwrap(),
         private: Private { environment },
-        entrypoint: (!act["entrypoint"].is_null()).then(|| words(&act["entrypoint"])),
-        command: words(&act["command"]),
+        entrypoint: (!act["entrypoint"].is_null()).then(|| strings(&act["entrypoint"])),
+        command: strings(&act["command"]),
         cwd: act["cwd"].as_str().map(str::to_owned),
         user: act["user"].as_str().map(str::to_owned),
         detach: act["detach"] == true,

@@ -83,7 +83,7 @@ fn measure(what: &str, request: &PreflightRequest, facts: &Facts, call: Duration
     };
     let started = Instant::now();
     let results = gather(request, facts, send);
-    let asked = started.elapsed();
+    let queried = started.elapsed();
     let judging = Instant::now();
     let report = judge(request, &results, facts);
     let judged = judging.elapsed();
@@ -92,7 +92,7 @@ fn measure(what: &str, request: &PreflightRequest, facts: &Facts, call: Duration
         "{what}: {} calls of {} ms in {:.0} ms, {} placements judged in {:.1} ms (limit {:.0} ms)",
         queries(request, facts).len(),
         call.as_millis(),
-        millis(asked),
+        millis(queried),
         report.candidates.len(),
         millis(judged),
         millis(promised)

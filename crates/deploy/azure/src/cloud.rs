@@ -352,12 +352,12 @@ mod tests {
             assert_eq!(cloud.url(&call(batch(account), "/x")), None, "{account}");
         }
         assert_eq!(cloud.url(&call(Plane::ResourceManager, ".evil.com/")), None);
-        let existing = |endpoint: &str| Plane::Batch {
+        let batch_at = |endpoint: &str| Plane::Batch {
             account: "a".to_owned(),
             region: "eastus".to_owned(),
             endpoint: Some(endpoint.to_owned()),
         };
-        let url = cloud.url(&call(existing("A.westeurope.batch.azure.com"), "/x"));
+        let url = cloud.url(&call(batch_at("A.westeurope.batch.azure.com"), "/x"));
         assert_eq!(
             url.as_deref(),
             Some("https://a.westeurope.batch.azure.com/x"),
@@ -371,7 +371,7 @@ mod tests {
             "abatch.azure.com",
             "..batch.azure.com",
         ] {
-            assert_eq!(cloud.url(&call(existing(endpoint), "/x")), None, "{endpoint}");
+            assert_eq!(cloud.url(&call(batch_at(endpoint), "/x")), None, "{endpoint}");
         }
         let filter = call(Plane::ResourceManager, "/x?$filter=a eq 'b'");
         assert_eq!(cloud.url(&filter).unwrap(), "https://management.azure.com/x?$filter=a%20eq%20'b'");

@@ -78,9 +78,9 @@ mod tests {
             (Some("a/b"), vec!["westeurope".to_owned()])
         );
         assert_eq!(resolve(&flags("vm"), &manifest).unwrap().0, AzureService::Vm);
-        for (name, words) in [("lap", "unknown target"), ("here", "this machine")] {
+        for (name, expected) in [("lap", "unknown target"), ("here", "this machine")] {
             let error = resolve(&flags(name), &manifest).unwrap_err();
-            assert!(error.to_string().contains(words), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
 }

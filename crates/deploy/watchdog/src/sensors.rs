@@ -156,14 +156,15 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_asked_for_its_requests() {
+    fn the_requests_of_a_server_are_read_from_its_metrics() {
         let server = Server::start(|request| match request.path.as_str() {
             "/metrics" => Reply::new(200, "cudock_requests_total{model=\"a\"} 3\n"),
             _ => Reply::new(503, "cudock_requests_total 9\n"),
         });
-        let asked = |path: &str| requests(&Client::for_probes(), &format!("http://{}{path}", server.host()));
-        assert_eq!(asked("/metrics"), Some(3));
-        assert_eq!(asked("/other"), None);
+        let requests_at =
+            |path: &str| requests(&Client::for_probes(), &format!("http://{}{path}", server.host()));
+        assert_eq!(requests_at("/metrics"), Some(3));
+        assert_eq!(requests_at("/other"), None);
     }
 
     #[test]

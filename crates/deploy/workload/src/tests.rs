@@ -411,7 +411,7 @@ fn every_example_is_resolved() {
     assert!(!examples.is_empty());
     for path in examples {
         let project = Project::read(&path).unwrap_or_else(|error| panic!("{error}"));
-        let asked = build(&project, &WorkloadFlags::default());
-        assert!(asked.is_ok(), "{}: {asked:?}", path.display());
+        let result = build(&project, &WorkloadFlags::default());
+        assert!(result.is_ok(), "{}: {result:?}", path.display());
     }
 }

@@ -22,13 +22,13 @@ impl fmt::Display for QueryStep {
 }
 
 macro_rules! actions {
-    ($($(#[$meta:meta])* $name:ident $text:literal $call:literal)*) => {
+    ($($name:ident $text:literal $call:literal)*) => {
         /// The action of a [`QueryStep`]. The text is followed by "GPU 0" for actions on a device.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         #[non_exhaustive]
         pub enum QueryAction {
-            $(#[doc = concat!("`", $call, "`: ", $text)] $(#[$meta])* $name,)*
+            $(#[doc = concat!("`", $call, "`: ", $text)] $name,)*
         }
 
         impl QueryAction {
@@ -46,7 +46,6 @@ macro_rules! actions {
 
 actions! {
     LoadLibrary "loading the driver's library" "dlopen"
-    #[serde(rename = "initialise")]
     Initialize "initializing the driver" "cuInit"
     DriverVersion "querying the driver's version" "cuDriverGetVersion"
     CountDevices "counting GPUs" "cuDeviceGetCount"
@@ -64,7 +63,6 @@ actions! {
     LoadKernel "compiling a kernel for" "cuModuleLoadData"
     FindKernel "looking up the kernel on" "cuModuleGetFunction"
     Launch "launching a kernel on" "cuLaunchKernel"
-    #[serde(rename = "synchronise")]
     Synchronize "waiting for" "cuCtxSynchronize"
     CopyOut "copying from" "cuMemcpyDtoH"
     UnloadKernel "unloading the kernel from" "cuModuleUnload"

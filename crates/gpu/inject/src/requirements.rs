@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_cuda_than_the_drivers_is_refused_in_the_words_of_the_gate() {
+    fn a_newer_cuda_than_the_drivers_is_refused_with_the_message_of_the_gate() {
         let error =
             check(&environment(&[("NVIDIA_REQUIRE_CUDA", "cuda>=12.4 driver>=550")]), &host()).unwrap_err();
         let shown = error.to_string();
@@ -112,12 +112,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_of_the_host_is_said_and_lets_it_start() {
-        let asked = environment(&[("NVIDIA_REQUIRE_ARCH", "arch>=9.0")]);
-        let said = check(&asked, &host()).unwrap().unwrap();
-        assert_eq!(said, "NVIDIA_REQUIRE_ARCH asks for `arch>=9.0`, and the host's arch is not known");
-        let asked = environment(&[("NVIDIA_REQUIRE_CUDA", "cuda>=99.0 brand=tesla,driver>=535")]);
-        assert!(check(&asked, &host()).unwrap().unwrap().contains("brand"), "only the card can decide that");
+    fn unknown_properties_of_the_host_are_reported_and_let_it_start() {
+        let variables = environment(&[("NVIDIA_REQUIRE_ARCH", "arch>=9.0")]);
+        let note = check(&variables, &host()).unwrap().unwrap();
+        assert_eq!(note, "NVIDIA_REQUIRE_ARCH asks for `arch>=9.0`, and the host's arch is not known");
+        let variables = environment(&[("NVIDIA_REQUIRE_CUDA", "cuda>=99.0 brand=tesla,driver>=535")]);
+        assert!(
+            check(&variables, &host()).unwrap().unwrap().contains("brand"),
+            "only the card can decide that"
+        );
     }
 
     #[test]

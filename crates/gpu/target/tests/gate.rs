@@ -188,7 +188,7 @@ fn without_a_card_conditions_on_cards_are_met_and_not_even_read() {
 }
 
 #[test]
-fn what_is_not_known_leaves_the_gate_open_but_is_said() {
+fn unknown_properties_leave_the_gate_open_but_are_reported() {
     let unknown = host("", "", &[("7.5", "Tesla")]);
     let verdict = judge("cuda>=99,driver>=1", &unknown);
     let GateVerdict::Unknown { alternative, missing, gpu, .. } = verdict else { panic!("{verdict:?}") };

@@ -26,7 +26,7 @@ use zip::write::SimpleFileOptions;
 
 const FILE: &str = "onnxruntime-1.31.1-cp312-cp312-manylinux_2_28_x86_64.whl";
 const LIBRARY: &str = "onnxruntime/capi/libonnxruntime.so.1.31.1";
-const LICENCE: &str = "onnxruntime/LICENSE";
+const LICENSE: &str = "onnxruntime/LICENSE";
 
 /// A wheel of these members, packed.
 fn packed(members: &[(&str, &[u8])]) -> Vec<u8> {
@@ -47,7 +47,7 @@ fn pinned(bytes: &[u8], library: &[u8]) -> RuntimeWheel {
     RuntimeWheel {
         size: bytes.len().try_into().unwrap(),
         sha256: Digest::sha256_of(bytes).hex().to_owned(),
-        members: vec![member(LIBRARY, library.len()), member(LICENCE, 4)],
+        members: vec![member(LIBRARY, library.len()), member(LICENSE, 4)],
         ..row.clone()
     }
 }
@@ -55,7 +55,7 @@ fn pinned(bytes: &[u8], library: &[u8]) -> RuntimeWheel {
 /// An honest wheel with its row.
 fn honest() -> (Vec<u8>, RuntimeWheel) {
     let library = noise(300_000);
-    let bytes = packed(&[("onnxruntime/__init__.py", b"import os"), (LIBRARY, &library), (LICENCE, b"free")]);
+    let bytes = packed(&[("onnxruntime/__init__.py", b"import os"), (LIBRARY, &library), (LICENSE, b"free")]);
     let row = pinned(&bytes, &library);
     (bytes, row)
 }
@@ -125,10 +125,10 @@ fn a_wheel_is_installed_from_a_json_index_once() {
     let home = first.found.library.parent().unwrap();
     assert_eq!(names(home), ["LICENSE", "libonnxruntime.so.1.31.1"], "nothing but what the row names");
     assert_eq!(names(&directory.path().join("cache/blobs/sha256")), [""; 0], "the wheel itself is not kept");
-    let asked = server.requests().len();
+    let request_count = server.requests().len();
     let again = installer.install(&row).unwrap();
     assert_eq!((again.fresh, &again.found), (false, &first.found));
-    assert_eq!(server.requests().len(), asked, "nobody is asked for what is there");
+    assert_eq!(server.requests().len(), request_count, "what is there is not requested");
     let accept = server.requests()[0].header("accept").unwrap().to_owned();
     assert!(accept.starts_with("application/vnd.pypi.simple.v1+json, "), "{accept}");
 }
@@ -185,7 +185,7 @@ fn bytes_with_another_hash_are_never_installed() {
     let (why, reason) = tried(&error).remove(0);
     assert_eq!(why, SourceErrorKind::WrongBytes, "{error}");
     assert!(reason.contains(&row.sha256) && error.hints()[0].contains("another index"), "{error}");
-    // One that says openly that its file is another is not asked for it.
+    // An index that lists another hash is not asked for the file.
     let open = server_with(bytes.clone(), Digest::sha256_of(&bytes).hex().to_owned());
     let error = installer(directory.path(), &[&index_of(&open)]).install(&row).unwrap_err();
     assert_eq!((tried(&error)[0].0, open.count("/files/")), (SourceErrorKind::WrongBytes, 0));
@@ -194,7 +194,7 @@ fn bytes_with_another_hash_are_never_installed() {
 }
 
 #[test]
-fn every_index_that_fails_is_told_with_what_it_said() {
+fn every_index_that_fails_is_reported_with_its_error() {
     let directory = tempfile::tempdir().unwrap();
     let (_, row) = honest();
     let empty = Server::start(|_: &Request| Reply::new(404, ""));
@@ -236,13 +236,13 @@ fn the_second_index_serves_where_the_first_does_not() {
 }
 
 #[test]
-fn an_overloaded_index_is_asked_again() {
+fn an_overloaded_index_is_retried() {
     let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let sha256 = row.sha256.clone();
-    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let attempts = std::sync::atomic::AtomicUsize::new(0);
     let server = Server::start(move |request: &Request| {
-        if asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst).is_multiple_of(2) {
+        if attempts.fetch_add(1, std::sync::atomic::Ordering::SeqCst).is_multiple_of(2) {
             return Reply::new(503, "").with("Retry-After", "0");
         }
         match request.path.as_str() {
@@ -317,7 +317,7 @@ fn plain_http_to_another_machine_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn offline_uses_folders_and_says_what_to_do_where_there_is_none() {
+fn offline_uses_directories_and_gives_a_hint_where_there_is_none() {
     let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let server = server_with(bytes.clone(), row.sha256.clone());
@@ -344,7 +344,7 @@ fn offline_uses_folders_and_says_what_to_do_where_there_is_none() {
 }
 
 #[test]
-fn a_folder_s_file_is_held_to_the_hash_too() {
+fn the_hash_of_a_file_in_a_directory_is_checked_too() {
     let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let wheels = directory.path().join("wheels");
@@ -390,9 +390,9 @@ fn refused(bytes: &[u8], library: &[u8]) -> String {
 fn a_hostile_archive_is_refused_and_leaves_nothing() {
     let library = noise(1000);
     assert!(refused(b"no zip at all", &library).starts_with("is not a zip file"));
-    assert_eq!(refused(&packed(&[(LICENCE, b"free")]), &library), format!("has no {LIBRARY}"));
+    assert_eq!(refused(&packed(&[(LICENSE, b"free")]), &library), format!("has no {LIBRARY}"));
     // More than the row allows, packed small.
-    let bomb = packed(&[(LIBRARY, &vec![0; 5_000_000]), (LICENCE, b"free")]);
+    let bomb = packed(&[(LIBRARY, &vec![0; 5_000_000]), (LICENSE, b"free")]);
     assert!(bomb.len() < 10_000);
     assert_eq!(refused(&bomb, &library), format!("{LIBRARY} has 5000000 bytes, not 1000"));
     // The same with headers that claim the right size.
@@ -406,14 +406,14 @@ fn a_hostile_archive_is_refused_and_leaves_nothing() {
     let link = zip.finish().unwrap().into_inner();
     assert_eq!(refused(&link, b"/etc/passwd"), format!("{LIBRARY} is not a regular file"));
     // Damaged inside: the checksum tells.
-    let mut damaged = packed(&[(LIBRARY, &library), (LICENCE, b"free")]);
+    let mut damaged = packed(&[(LIBRARY, &library), (LICENSE, b"free")]);
     let at = damaged.windows(4).position(|window| library.starts_with(window)).unwrap_or(200);
     damaged[at + 100] ^= 1;
     assert!(refused(&damaged, &library).starts_with(LIBRARY));
 }
 
 #[test]
-fn names_that_lead_out_of_the_folder_lead_nowhere() {
+fn names_that_lead_out_of_the_directory_lead_nowhere() {
     let directory = tempfile::tempdir().unwrap();
     let library = noise(1000);
     let bytes = packed(&[
@@ -421,7 +421,7 @@ fn names_that_lead_out_of_the_folder_lead_nowhere() {
         ("/evil", b"x"),
         ("onnxruntime/capi/../../evil", b"x"),
         (LIBRARY, &library),
-        (LICENCE, b"free"),
+        (LICENSE, b"free"),
     ]);
     let row = pinned(&bytes, &library);
     let server = server_with(bytes, row.sha256.clone());
@@ -462,7 +462,7 @@ fn an_installation_that_lost_a_part_is_made_anew() {
 }
 
 #[test]
-fn a_wheel_larger_than_the_disk_is_told_beforehand() {
+fn a_wheel_larger_than_the_disk_is_reported_beforehand() {
     let directory = tempfile::tempdir().unwrap();
     let (bytes, mut row) = honest();
     let server = server_with(bytes, row.sha256.clone());

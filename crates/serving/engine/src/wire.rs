@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn of_invalid_rows_as_many_are_told_as_fit_into_a_packet() {
+    fn as_many_invalid_rows_are_reported_as_fit_into_a_packet() {
         let rows = (0..1000).map(|row| InvalidRow { row, reason: "ä".repeat(row) }).collect::<Vec<_>>();
         let mut packet = Vec::new();
         write_failure(&mut packet, 1, &EngineError::InvalidRows(rows.clone()));

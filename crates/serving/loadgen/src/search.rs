@@ -115,10 +115,10 @@ mod tests {
     #[test]
     fn one_bad_moment_does_not_count() {
         let search = RateSearch { attempts: 2, ..SEARCH };
-        let mut asked = 0;
+        let mut attempts_made = 0;
         let (found, _) = highest_rate(&search, |rate| {
-            asked += 1;
-            Ok::<_, ()>(asked % 2 == 0 && rate <= 1000.0)
+            attempts_made += 1;
+            Ok::<_, ()>(attempts_made % 2 == 0 && rate <= 1000.0)
         })
         .unwrap();
         assert!(found.unwrap() > 970.0, "{found:?}");

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_by_their_names() {
+    fn formats_are_recognized_by_their_names() {
         let name = |path: &str| foreign_format(Path::new(path)).map(|format| format.name);
         assert_eq!(name("model.keras"), Some("a Keras model"));
         assert_eq!(name("dir/model.tflite"), Some("a TensorFlow Lite model"));

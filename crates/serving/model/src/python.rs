@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_are_told_by_their_names() {
+    fn models_are_recognized_by_their_names() {
         let directory = tempfile::tempdir().unwrap();
         let put = |name: &str| {
             let path = directory.path().join(name);

@@ -19,7 +19,7 @@ const ROWS: usize = 32;
 const ROUNDS: usize = 300;
 
 fn main() {
-    // Tests of all targets start this, too, and have no use for figures of an unoptimised build.
+    // Tests of all targets start this, too, and have no use for figures of an unoptimized build.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("skipped: not started by `cargo bench`");
         return;

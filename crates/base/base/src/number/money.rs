@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn more_decimals_than_asked_for_are_rounded_half_up_and_reported() {
+    fn more_decimals_than_requested_are_rounded_half_up_and_reported() {
         for (text, micros) in [
             ("0.4819192", 481_919),
             ("0.0000005", 1),

@@ -181,7 +181,7 @@ fn storage(lose: &'static [usize]) -> (Server, Content) {
 }
 
 #[test]
-fn a_storage_service_is_asked_for_the_offset_and_told_the_total() {
+fn a_storage_service_is_queried_for_the_offset_and_gets_the_total() {
     let (content, client) = (noise(250_000), client());
     let (server, stored) = storage(&[1, 3]);
     let mut session = UploadSession::put(&client, url(&server, "/blob"), None);

@@ -27,7 +27,7 @@
   same("256 numbers are anything", side(model(spec("FP32", -1, 256), ten)), null);
   same("256 numbers that are said to be ink", side(model(spec("FP32", -1, 256), ten, [0, 1])), 16);
   same("512 numbers are no square", side(model(spec("FP32", -1, 512), ten, [0, 1])), null);
-  same("colour", side(model(spec("FP32", -1, 3, 32, 32), ten)), null);
+  same("color", side(model(spec("FP32", -1, 3, 32, 32), ten)), null);
   same("a large picture", side(model(spec("FP32", -1, 1, 224, 224), ten)), null);
   same("any size", side(model(spec("FP32", -1, 1, -1, -1), ten)), null);
   same("text", side(model(spec("BYTES", -1, 64), ten)), null);

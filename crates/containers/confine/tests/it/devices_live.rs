@@ -20,8 +20,8 @@ impl Cgroup {
         }
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let root = mounts.lines().find_map(|line| {
-            let mut words = line.split(' ');
-            let (path, kind) = (words.nth(1)?, words.next()?);
+            let mut fields = line.split(' ');
+            let (path, kind) = (fields.nth(1)?, fields.next()?);
             (kind == "cgroup2").then(|| PathBuf::from(path))
         });
         let Some(root) = root else {
@@ -93,14 +93,14 @@ fn a_node_made_inside_opens_nothing_that_was_not_given() {
     if !cgroup.attach(&standard_rules()) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let node = folder.path().join("kmsg");
+    let directory = tempfile::tempdir().unwrap();
+    let node = directory.path().join("kmsg");
     let node = node.to_str().unwrap();
     // /dev/kmsg, the kernel's log: there on every machine, and given to no container.
-    let said = cgroup.run(&format!("mknod {node} c 1 11 && echo made"));
-    assert!(said.contains("made"), "{said}");
+    let output = cgroup.run(&format!("mknod {node} c 1 11 && echo made"));
+    assert!(output.contains("made"), "{output}");
     if std::fs::File::open(node).is_err() {
-        missing("device-nodes", "this folder's file system has no devices");
+        missing("device-nodes", "this directory's file system has no devices");
         return;
     }
     assert!(!cgroup.can_read(node));
@@ -159,10 +159,10 @@ fn what_attaching_costs() {
 
 #[test]
 fn a_directory_that_is_not_a_cgroup_is_an_error_that_names_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let error = attach(folder.path(), &Program::new(&[]).unwrap()).unwrap_err();
+    let directory = tempfile::tempdir().unwrap();
+    let error = attach(directory.path(), &Program::new(&[]).unwrap()).unwrap_err();
     match error {
-        ConfineError::DeviceAttach { cgroup, .. } => assert_eq!(cgroup, folder.path()),
+        ConfineError::DeviceAttach { cgroup, .. } => assert_eq!(cgroup, directory.path()),
         ConfineError::DeviceLoad { source, .. } => {
             missing("bpf", format!("cannot load programs here: {source}"));
         }

@@ -1,4 +1,4 @@
-//! The device program says what the rules say: each is asked the same.
+//! The device program and the rules decide the same for the same access.
 
 use cudock_confine::ConfineError;
 use cudock_confine::devices::{
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// The kernel's machine, as far as device programs use it.
 fn run(program: &[Instruction], kind: DeviceKind, major: u32, minor: u32, access: Access) -> u64 {
     let kind = if kind == DeviceKind::Block { 1 } else { 2 };
-    let asked = [u32::from(access.bits()) << 16 | kind, major, minor];
+    let context = [u32::from(access.bits()) << 16 | kind, major, minor];
     // Registers hold nothing until something is put there, and reading nothing is what the kernel's verifier refuses.
     let mut registers: [Option<u64>; 11] = [None; 11];
     let mut at = 0_i64;
@@ -22,8 +22,8 @@ fn run(program: &[Instruction], kind: DeviceKind, major: u32, minor: u32, access
         let held = || registers[to].expect("a register is read before it is written");
         match one.code {
             code::LOAD => {
-                assert_eq!(from, 1, "only what is asked can be loaded");
-                registers[to] = Some(u64::from(asked[usize::try_from(one.offset).unwrap() / 4]));
+                assert_eq!(from, 1, "only the context can be loaded");
+                registers[to] = Some(u64::from(context[usize::try_from(one.offset).unwrap() / 4]));
             }
             code::MOVE => registers[to] = Some(immediate),
             code::MOVE_REGISTER => registers[to] = Some(registers[from].expect("read before written")),

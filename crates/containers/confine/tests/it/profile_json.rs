@@ -1,4 +1,4 @@
-//! Profiles from files: what is understood, and what is refused with which words.
+//! Profiles from files: what is accepted, and what is rejected with which message.
 
 use std::error::Error as _;
 
@@ -96,12 +96,12 @@ fn a_profile_that_opens_no_other_way_into_the_kernel_has_none() {
 }
 
 /// The error with its cause, as a user sees both.
-fn words(error: &ConfineError) -> String {
+fn with_cause(error: &ConfineError) -> String {
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_in_words() {
+fn invalid_profiles_are_rejected_with_the_reason() {
     let rule = |rule: &str| format!(r#"{{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{rule}]}}"#);
     for (profile, wanted) in [
         ("[]".to_owned(), "the seccomp profile is not in docker's format"),
@@ -151,7 +151,7 @@ fn what_cannot_be_meant_is_refused_in_words() {
         (r#"{"defaultAction": "SCMP_ACT_ERRNO", "flags": ["FAST"]}"#.to_owned(), "unknown flag `FAST`"),
     ] {
         let error = Profile::from_json(profile.as_bytes()).expect_err(&profile);
-        assert!(words(&error).contains(wanted), "{profile}\n{}", words(&error));
+        assert!(with_cause(&error).contains(wanted), "{profile}\n{}", with_cause(&error));
     }
 }
 

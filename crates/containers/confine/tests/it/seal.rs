@@ -58,7 +58,7 @@ fn own_handles() -> usize {
     descriptors.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok()).filter(|to| *to == own).count()
 }
 
-/// A victim that has said its line and waits.
+/// A victim that has printed its line and waits.
 fn wait_for_line(mut child: Child) -> (Child, String) {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let line = lines.find_map(|line| line.ok().filter(|line| line.starts_with("sealed="))).unwrap();
@@ -79,8 +79,8 @@ fn attack(mut child: Child) -> bool {
 }
 
 /// This test program, copied: what is attacked may break.
-fn copy(folder: &Path) -> PathBuf {
-    let path = folder.join("victim");
+fn copy(directory: &Path) -> PathBuf {
+    let path = directory.join("victim");
     std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
     path
 }
@@ -102,8 +102,8 @@ fn an_executable_that_is_not_sealed_can_be_overwritten() {
     if is_victim(test) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = copy(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let path = copy(directory.path());
     let (child, line) = wait_for_line(start(Command::new(&path), test));
     assert!(line.contains("sealed=false"), "{line}");
     assert!(attack(child));
@@ -159,11 +159,11 @@ fn this_process_is_not_sealed_and_one_that_seals_itself_is() {
     }
     assert!(!seal::is_sealed().unwrap());
     let output = reenter(test).env(VICTIM, "reseal").output().unwrap();
-    let said = support::text(&output);
-    assert!(said.contains("sealed=true wrote=false"), "{said}");
+    let message = support::text(&output);
+    assert!(message.contains("sealed=true wrote=false"), "{message}");
     // From the plain file to a sealed handle, and from there to the same one.
-    let same: Vec<&str> = said.lines().filter(|line| line.starts_with("same=")).collect();
-    assert_eq!(same, ["same=false", "same=true"], "{said}");
+    let same: Vec<&str> = message.lines().filter(|line| line.starts_with("same=")).collect();
+    assert_eq!(same, ["same=false", "same=true"], "{message}");
 }
 
 #[test]
@@ -172,12 +172,12 @@ fn an_executable_that_was_removed_or_replaced_is_sealed_all_the_same() {
     if is_victim(test) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for how in ["remove", "replace"] {
-        let path = copy(folder.path());
+        let path = copy(directory.path());
         let output = reenter_as(Command::new(&path), test).env(VICTIM, how).output().unwrap();
-        let said = support::text(&output);
-        assert!(said.contains("sealed=true wrote=false"), "{how}: {said}");
+        let message = support::text(&output);
+        assert!(message.contains("sealed=true wrote=false"), "{how}: {message}");
     }
 }
 

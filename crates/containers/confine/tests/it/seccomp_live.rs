@@ -47,10 +47,10 @@ fn call(
         missing("python3", "python3 is not here to make system calls with");
         return None;
     }
-    let words: Vec<String> =
+    let calls: Vec<String> =
         calls.iter().map(|(name, number, arguments)| format!("{name}:{number}:{arguments}")).collect();
     let mut program = vec!["python3", "-c", CALLER];
-    program.extend(words.iter().map(String::as_str));
+    program.extend(calls.iter().map(String::as_str));
     let output = run_under(choice, capabilities, &program);
     let answers: BTreeMap<String, String> = String::from_utf8_lossy(&output.stderr)
         .lines()
@@ -146,13 +146,13 @@ fn personality_takes_only_the_harmless_values() {
     let calls = [
         ("ask", libc::SYS_personality, "0xffffffff"),
         ("linux", libc::SYS_personality, "0"),
-        ("no randomisation", libc::SYS_personality, "0x0040000"),
+        ("no randomization", libc::SYS_personality, "0x0040000"),
         ("read implies exec", libc::SYS_personality, "0x0400000"),
     ];
     let Some(answers) = call("builtin", &STANDARD_CAPABILITIES, &calls) else { return };
     assert_eq!(answers["ask"], "OK");
     assert_eq!(answers["linux"], "OK");
-    assert_eq!(answers["no randomisation"], "EPERM");
+    assert_eq!(answers["no randomization"], "EPERM");
     assert_eq!(answers["read implies exec"], "EPERM");
 }
 
@@ -225,7 +225,7 @@ fn the_32_bit_way_into_the_kernel_is_no_way_around() {
         missing("python3", "needs 64-bit x86 and python3");
         return;
     }
-    let words = [
+    let calls = [
         "getpid:20:",
         "mount:21:0,0,0",
         "unshare:310:0x10000000",
@@ -238,7 +238,7 @@ fn the_32_bit_way_into_the_kernel_is_no_way_around() {
     ];
     let answers = |choice| {
         let mut program = vec!["python3", "-c", CALLER_32];
-        program.extend(words);
+        program.extend(calls);
         let output = run_under(choice, &STANDARD_CAPABILITIES, &program);
         let answers: BTreeMap<String, i64> = String::from_utf8_lossy(&output.stderr)
             .lines()
@@ -269,8 +269,8 @@ fn a_shell_runs_under_the_filter() {
     let script = "set -e; echo one | cat; ls / > /dev/null; (exit 3) || echo \"status $?\"; sleep 0 & wait";
     let output = run_under("builtin", &STANDARD_CAPABILITIES, &["sh", "-c", script]);
     assert!(output.status.success(), "{}", text(&output));
-    let said = text(&output);
-    assert!(said.contains("one\n") && said.contains("status 3\n"), "{said}");
+    let report = text(&output);
+    assert!(report.contains("one\n") && report.contains("status 3\n"), "{report}");
 }
 
 #[test]
@@ -323,8 +323,8 @@ fn a_rust_program_with_threads_runs_under_the_filter() {
 
 #[test]
 fn a_users_own_profile_is_in_force() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("profile.json");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("profile.json");
     let profile = r#"{
         "defaultAction": "SCMP_ACT_ALLOW",
         "archMap": [{"architecture": "SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86", "SCMP_ARCH_X32"]}],

@@ -120,7 +120,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Neighbours and strangers, so that spans are both joined and cut.
+/// Neighbors and strangers, so that spans are both joined and cut.
 const NAMES: [&str; 12] = [
     "read",
     "write",

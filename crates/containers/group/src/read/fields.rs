@@ -50,8 +50,8 @@ pub(super) struct Fields<'n> {
     pub(super) span: Span,
     pub(super) path: String,
     of: &'static str,
-    /// Keys that were meant and misspelt; they are not missing besides.
-    misspelt: Vec<&'static str>,
+    /// Keys that were meant and misspelled; they are not missing besides.
+    misspelled: Vec<&'static str>,
 }
 
 impl<'n> Fields<'n> {
@@ -135,18 +135,18 @@ impl GroupReader {
             self.wrong_type(node, path, "a map");
             return None;
         };
-        let mut misspelt = Vec::new();
+        let mut misspelled = Vec::new();
         for entry in entries {
             if let Some(ignored) = keys.ignored.iter().find(|ignored| ignored.key == entry.key) {
                 self.ignore(entry, &below(path, &entry.key), ignored);
             } else if !keys.known.contains(&entry.key.as_str()) {
                 let (advice, near) = keys.advice(&entry.key);
-                misspelt.extend(near);
+                misspelled.extend(near);
                 let message = format!("unknown key `{}` in {}", shown(&entry.key), keys.of);
                 self.fault(entry.span, message, advice);
             }
         }
-        Some(Fields { entries, span: node.span, path: path.to_owned(), of: keys.of, misspelt })
+        Some(Fields { entries, span: node.span, path: path.to_owned(), of: keys.of, misspelled })
     }
 
     /// The map that is the value of a key, if there is one.
@@ -162,7 +162,7 @@ impl GroupReader {
     }
 
     fn missing(&mut self, fields: &Fields<'_>, key: &'static str) {
-        if !fields.misspelt.contains(&key) {
+        if !fields.misspelled.contains(&key) {
             self.fault(fields.span, format!("{} without `{key}`", fields.of), format!("add `{key}:`"));
         }
     }

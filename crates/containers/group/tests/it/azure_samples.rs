@@ -11,9 +11,9 @@ fn load(path: &Path) -> Value {
 }
 
 /// Bodies of requests and answers in the samples of an api-version.
-fn bodies(folder: &Path) -> Vec<(String, Value)> {
+fn bodies(directory: &Path) -> Vec<(String, Value)> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let file = path.file_name().unwrap().to_string_lossy().into_owned();
         let sample = load(&path);
@@ -135,8 +135,8 @@ fn what_azure_requires_of_a_container_is_required_here() {
             let mut container = whole.clone();
             container.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(&key).unwrap();
             let error = cudock_group::read(&group(container).to_string()).unwrap_err();
-            let words = error.to_string();
-            assert!(words.contains(&format!("add `{key}:`")), "{definition}.{key}: {words}");
+            let message = error.to_string();
+            assert!(message.contains(&format!("add `{key}:`")), "{definition}.{key}: {message}");
         }
     }
 }

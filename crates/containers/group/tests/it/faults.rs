@@ -1,4 +1,4 @@
-//! Files that are wrong: what is said, and where.
+//! Invalid files: what is reported, and where.
 
 use cudock_group::read;
 
@@ -49,7 +49,7 @@ fn unknown_keys_name_the_nearest_known_one() {
 }
 
 #[test]
-fn keys_in_the_wrong_place_are_told_where_to_go() {
+fn misplaced_keys_are_reported_with_where_they_belong() {
     let text = "name: demo\nosType: Linux\nproperties:\n  containers:\n  - name: web\n    image: nginx\n    properties: {image: nginx, restartPolicy: Never}\n";
     says(
         text,
@@ -194,11 +194,11 @@ fn addresses_and_dns_labels_are_checked() {
 
 #[test]
 fn amounts_are_above_zero_and_believable() {
-    for (cpu, said) in [("0", "0"), ("-1.5", "-1.5"), (".nan", ".nan"), (".inf", ".inf"), ("-.inf", "-.inf")]
+    for (cpu, shown) in [("0", "0"), ("-1.5", "-1.5"), (".nan", ".nan"), (".inf", ".inf"), ("-.inf", "-.inf")]
     {
         says(
             &container(&format!("image: a\nresources:\n  requests:\n    cpu: {cpu}\n    memoryInGb: 1.5\n")),
-            &[&format!("9:16: `cpu` is {said}, which is not above zero; write a number above zero")],
+            &[&format!("9:16: `cpu` is {shown}, which is not above zero; write a number above zero")],
         );
     }
     says(
@@ -334,7 +334,7 @@ fn a_variable_has_one_value_and_one_name() {
 }
 
 #[test]
-fn words_of_a_few_say_which() {
+fn unknown_enum_values_are_reported_with_the_choices() {
     says(
         &group(
             "  containers: [{name: a, properties: {image: a}}]\n  osType: Linx\n  restartPolicy: Sometimes",

@@ -203,7 +203,7 @@ fn left_out_null_and_empty_are_the_same() {
 }
 
 #[test]
-fn capitals_do_not_matter_in_words() {
+fn letter_case_of_enum_values_does_not_matter() {
     let text = group(
         "  osType: linux\n  restartPolicy: onfailure\n  containers:\n  - {name: a, properties: {image: a, ports: [{port: 1, protocol: Udp}]}}\n  ipAddress: {type: private, ports: [{port: 1, protocol: UDP}]}",
     );
@@ -241,11 +241,12 @@ fn what_azure_would_refuse_or_do_otherwise_is_noted() {
     ));
     let reading = good(&text);
     assert_eq!(reading.group.containers[0].liveness.as_ref().unwrap().timing.success_threshold, 1);
-    let said: Vec<(usize, NoteKind)> = reading.notes.iter().map(|note| (note.span.line, note.kind)).collect();
+    let reported: Vec<(usize, NoteKind)> =
+        reading.notes.iter().map(|note| (note.span.line, note.kind)).collect();
     let expected: Vec<(usize, NoteKind)> = [3, 4, 9, 9, 10, 11]
         .into_iter()
         .chain([12; 7])
         .map(|line| (line, if matches!(line, 3 | 11) { NoteKind::Unsupported } else { NoteKind::Differs }))
         .collect();
-    assert_eq!(said, expected, "{:#?}", notes(&reading));
+    assert_eq!(reported, expected, "{:#?}", notes(&reading));
 }

@@ -60,7 +60,7 @@ fn a_million_bytes_of_one_line_are_read() {
     assert_eq!(error.faults.len(), 39_999, "each but the first is a second `a`");
 }
 
-/// Every place lies in the text, and nothing is said twice.
+/// Every place lies in the text, and nothing is reported twice.
 fn check(text: &str) {
     let places = match read(text) {
         Ok(reading) => reading.notes.iter().map(|note| note.span).collect::<Vec<_>>(),

@@ -291,14 +291,14 @@ proptest! {
                 prop_assert_eq!(runs, world.running.contains(member.name()));
             }
         }
-        // Whatever went before: told to stop, and everything ended, the group ends.
+        // Whatever happened before, a group that is stopped ends as soon as all of its members have ended.
         world.do_it(&Deed::Stop);
         while let Some(name) = world.pick(0) {
             world.end(&name, 137, &exit(&name, 137));
         }
         prop_assert!(world.finished.is_some());
         if policy == RestartPolicy::Always {
-            prop_assert_eq!(world.finished, Some(GroupState::Stopped), "Always ends only when told");
+            prop_assert_eq!(world.finished, Some(GroupState::Stopped), "Always ends only when stopped");
         }
     }
 

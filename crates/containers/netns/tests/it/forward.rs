@@ -48,7 +48,7 @@ fn a_half_closed_request_still_gets_its_response() {
     serve_inside(&made, "127.0.0.1:80", |mut stream| {
         let mut question = String::new();
         stream.read_to_string(&mut question).unwrap();
-        write!(stream, "you output {question}").unwrap();
+        write!(stream, "received {question}").unwrap();
     });
     let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let mut stream = connect(&forwarder);
@@ -56,7 +56,7 @@ fn a_half_closed_request_still_gets_its_response() {
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert_eq!(answer, "you output hello");
+    assert_eq!(answer, "received hello");
 }
 
 #[test]

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_lines_are_read_when_asked() {
+    fn only_the_last_lines_are_read_when_requested() {
         let (_directory, path, mut writer) = log();
         writer.write(Stream::Out, b"1\n2\n3\n4\n").unwrap();
         let request = LogRequest { tail: Some(2), ..LogRequest::default() };
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_files_as_were_asked_for_are_kept_and_read_in_order() {
+    fn as_many_files_as_requested_are_kept_and_read_in_order() {
         let lines =
             |range: std::ops::Range<u32>| range.map(|number| format!("{number}\n")).collect::<Vec<_>>();
         for (max_files, kept) in [(1, 10..10), (2, 8..10), (3, 6..10)] {

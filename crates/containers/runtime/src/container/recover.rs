@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_process_of_a_container_is_told_from_those_of_containers_in_it() {
+    fn the_first_process_of_a_container_is_distinguished_from_those_of_containers_in_it() {
         let status = |pids: &str| format!("Name:\tsh\nPPid:\t4241\nNSpid:\t{pids}\n");
         assert!(is_first_process(&status("4242\t1"), 4241));
         assert!(!is_first_process(&status("4242\t1"), 4240), "of another watcher");

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_in_a_container_is_told_from_one_here() {
+    fn a_path_in_a_container_is_distinguished_from_a_local_one() {
         assert_eq!(path_in_container("api:/srv/x"), Some(("api", "/srv/x")));
         assert_eq!(path_in_container("group/api:/srv"), Some(("group/api", "/srv")));
         assert_eq!(path_in_container("api:"), Some(("api", "/")));

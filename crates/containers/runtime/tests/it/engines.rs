@@ -70,19 +70,19 @@ pub(crate) fn drive(act: &Value, result: &Path) -> Command {
 
 /// A podman with storage and settings of its own.
 pub(crate) struct Engines {
-    folder: TempDir,
+    directory: TempDir,
     service: Option<Child>,
 }
 
 impl Engines {
-    /// None, with the reason said, where this machine lacks something.
+    /// None, with the reason printed, where this machine lacks something.
     pub(crate) fn set_up() -> Option<Self> {
         let busybox =
             ["/bin/busybox", "/usr/bin/busybox"].into_iter().map(Path::new).find(|path| path.is_file());
         let missing = |program: &str| {
-            let folders = std::env::var_os("PATH").unwrap_or_default();
+            let path = std::env::var_os("PATH").unwrap_or_default();
             let extra = [PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")];
-            !std::env::split_paths(&folders).chain(extra).any(|folder| folder.join(program).is_file())
+            !std::env::split_paths(&path).chain(extra).any(|directory| directory.join(program).is_file())
         };
         let skipped = |reason: &str| cudock_testkit::missing("podman", format_args!("{reason}"));
         if !rustix::process::geteuid().is_root() {
@@ -99,8 +99,8 @@ impl Engines {
             skipped("busybox is not installed (apt-get install busybox-static)");
             return None;
         };
-        let folder = TempDir::new().unwrap();
-        let engines = Self { folder, service: None };
+        let directory = TempDir::new().unwrap();
+        let engines = Self { directory, service: None };
         engines.configure();
         let ready = engines.import(IMAGE, busybox, &["ENV FROM_IMAGE=1", "ENV LD_LIBRARY_PATH=/opt/own"]);
         if let Err(why) = ready {
@@ -119,7 +119,7 @@ impl Engines {
     }
 
     pub(crate) fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// Settings with which podman runs in many a place where its own do not: no network to be made, and limits that
@@ -146,7 +146,7 @@ impl Engines {
             .env("CONTAINERS_CONF", self.at("containers.conf"))
             .env("CONTAINERS_STORAGE_CONF", self.at("storage.conf"))
             .env("DOCKER_HOST", format!("unix://{}", self.at("service.sock").display()))
-            .env("DOCKER_CONFIG", self.folder.path());
+            .env("DOCKER_CONFIG", self.directory.path());
     }
 
     pub(crate) fn podman(&self) -> Command {
@@ -159,8 +159,8 @@ impl Engines {
     pub(crate) fn import(&self, name: &str, busybox: &Path, changes: &[&str]) -> Result<(), String> {
         let root = self.at("root");
         if !root.exists() {
-            for folder in ["bin", "etc", "tmp"] {
-                fs::create_dir_all(root.join(folder)).unwrap();
+            for directory in ["bin", "etc", "tmp"] {
+                fs::create_dir_all(root.join(directory)).unwrap();
             }
             fs::copy(busybox, root.join("bin/busybox")).unwrap();
             for program in ["cat", "grep", "ls", "id", "mkdir", "sh", "sleep", "touch", "true"] {
@@ -183,7 +183,7 @@ impl Engines {
         if done.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&done.stderr).into_owned()) }
     }
 
-    /// Starts podman's service for docker's command; false, with the reason said, where there is no such command.
+    /// Starts podman's service for docker's command; false, with the reason printed, where there is no such command.
     pub(crate) fn serve(&mut self) -> bool {
         if Command::new("docker").arg("--version").output().is_err() {
             cudock_testkit::missing(
@@ -208,7 +208,7 @@ impl Engines {
 
     /// Has an engine do something.
     pub(crate) fn act(&self, act: &Value) -> Done {
-        let result = tempfile::NamedTempFile::new_in(self.folder.path()).unwrap();
+        let result = tempfile::NamedTempFile::new_in(self.directory.path()).unwrap();
         let output = self.begin(act, result.path()).output().unwrap();
         let out = String::from_utf8_lossy(&output.stdout).into_owned();
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -244,7 +244,7 @@ pub(crate) struct Begun {
 
 impl Begun {
     pub(crate) fn new(engines: &Engines, act: &Value) -> Self {
-        let result = tempfile::NamedTempFile::new_in(engines.folder.path()).unwrap();
+        let result = tempfile::NamedTempFile::new_in(engines.directory.path()).unwrap();
         let mut child = engines.begin(act, result.path()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Self { child, lines, result }
@@ -254,7 +254,7 @@ impl Begun {
         let mut line = String::new();
         while line.trim() != expected {
             line.clear();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it ended before it said {expected}");
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it ended before it printed {expected}");
         }
     }
 

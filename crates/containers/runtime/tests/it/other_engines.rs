@@ -1,5 +1,5 @@
 //! Real containers, made by podman's command and by docker's. There is no daemon of docker's in the tests: its command
-//! talks to podman's service, which speaks the same language; so docker's own words are read by docker's own reader.
+//! talks to podman's service, which speaks the same language; so docker's arguments are parsed by docker itself.
 //!
 //! An engine is driven with our own outputs and environment, so each act is a process of its own: `drive_engine`.
 
@@ -17,13 +17,13 @@ use tempfile::TempDir;
 use crate::engines::{Begun, Done, Engines, IMAGE, drive, plan, shell};
 
 #[test]
-fn podman_runs_containers_as_they_were_asked_for() {
+fn podman_runs_containers_as_requested() {
     let Some(engines) = Engines::set_up() else { return };
-    a_container_is_as_it_was_asked_for(&engines, "podman");
+    a_container_is_as_requested(&engines, "podman");
     a_signal_reaches_the_program_and_no_variable_the_list_of_processes(&engines, "podman");
     a_life_from_start_to_removal(&engines, "podman");
 
-    // A folder in place of an image; a path that must be quoted; a limit beyond what this process may hand down.
+    // A directory in place of an image; a path that must be quoted; a limit beyond what this process may hand down.
     // Through podman's service docker's command learns nothing of how a container ended that removes itself, so that
     // is tried here only, too.
     fs::create_dir(engines.at("a,\"b\"")).unwrap();
@@ -47,23 +47,23 @@ fn podman_runs_containers_as_they_were_asked_for() {
         &changes,
     );
     assert_eq!((done.ok(), done.out.as_str()), (&json!(7), "found"), "{done:?}");
-    assert!(!engines.at("root").join("new").exists(), "the folder was written to");
+    assert!(!engines.at("root").join("new").exists(), "the directory was written to");
     let gone = engines.act(&json!({"verb": "inspect", "engine": "podman", "name": "brief"}));
     assert_eq!(gone.error(), "no container `brief`");
 }
 
 #[test]
-fn docker_runs_containers_as_they_were_asked_for() {
+fn docker_runs_containers_as_requested() {
     let Some(mut engines) = Engines::set_up() else { return };
     if !engines.serve() {
         return;
     }
-    a_container_is_as_it_was_asked_for(&engines, "docker");
+    a_container_is_as_requested(&engines, "docker");
     a_signal_reaches_the_program_and_no_variable_the_list_of_processes(&engines, "docker");
     a_life_from_start_to_removal(&engines, "docker");
 }
 
-fn a_container_is_as_it_was_asked_for(engines: &Engines, engine: &str) {
+fn a_container_is_as_requested(engines: &Engines, engine: &str) {
     let profile = r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}]}"#;
     // Docker's command sends the profile itself, as its daemon expects; podman's service expects a path.
     let filtered = engine == "podman";
@@ -79,7 +79,7 @@ fn a_container_is_as_it_was_asked_for(engines: &Engines, engine: &str) {
         "echo \"$PLAIN|$ODD|$PATH|${EMPTY-unset}|$FROM_IMAGE\"; id -u; pwd; cat /proc/sys/kernel/hostname
         grep -o 'size=1024k' /proc/mounts; grep db /etc/hosts | grep -o 10.0.0.5
         grep -e CapBnd -e NoNewPrivs /proc/self/status
-        touch /memory/file && echo memory; touch /file && echo root; mkdir /memory/folder && echo folder
+        touch /memory/file && echo memory; touch /file && echo root; mkdir /memory/directory && echo directory
         echo complaint >&2; exit 7";
     let done = engines.act(&json!({
         "verb": "run", "engine": engine, "plan": plan("", &changes), "entrypoint": ["/bin/sh", "-c"], "command": [script],
@@ -89,7 +89,7 @@ fn a_container_is_as_it_was_asked_for(engines: &Engines, engine: &str) {
     let expected = format!(
         "a=b c|two\n'lines' # end |/bin:/elsewhere||1\n1000\n/tmp\nbox\nsize=1024k\n10.0.0.5\n\
          CapBnd:\t0000000000000021\nNoNewPrivs:\t1\nmemory\n{}",
-        if filtered { "" } else { "folder\n" }
+        if filtered { "" } else { "directory\n" }
     );
     assert_eq!((done.ok(), done.out.as_str()), (&json!(7), expected.as_str()), "{done:?}");
     assert!(done.err.contains("complaint\n"), "{done:?}");
@@ -102,18 +102,18 @@ fn a_signal_reaches_the_program_and_no_variable_the_list_of_processes(engines: &
     let act = json!({
         "verb": "run", "engine": engine, "plan": plan("", &[]),
         "env": [["PLAIN", "hunter2"], ["ODD", "'hunter2'"], ["LD_LIBRARY_PATH", "/hunter2"]],
-        "command": shell("trap 'echo asked; exit 9' TERM; echo ready; while true; do sleep 0.1; done"),
+        "command": shell("trap 'echo stopped; exit 9' TERM; echo ready; while true; do sleep 0.1; done"),
     });
     let mut begun = Begun::new(engines, &act);
     begun.wait_for("ready");
-    let told: Vec<String> = command_lines().into_iter().filter(|line| line.contains("hunter2")).collect();
-    assert!(told.is_empty(), "{told:?}");
+    let leaks: Vec<String> = command_lines().into_iter().filter(|line| line.contains("hunter2")).collect();
+    assert!(leaks.is_empty(), "{leaks:?}");
     // podman shows the first output before it passes signals on: one that comes in between ends podman itself.
     std::thread::sleep(Duration::from_secs(1));
     let pid = Pid::from_raw(i32::try_from(begun.child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     let (result, out) = begun.end();
-    assert_eq!((&result["ok"], out.as_str()), (&json!(9), "asked\n"), "{result}");
+    assert_eq!((&result["ok"], out.as_str()), (&json!(9), "stopped\n"), "{result}");
 }
 
 fn command_lines() -> Vec<String> {
@@ -208,13 +208,13 @@ fn the_engine_that_has_an_image_is_found() {
     let Some(engines) = Engines::set_up() else { return };
     let held = |name: &str| engines.act(&json!({"verb": "holding", "name": name})).ok().clone();
     assert_eq!(held(IMAGE), "podman");
-    for name in ["localhost/none:1", "", "./folder", "/a/folder", "--help", "rootfs:/srv"] {
+    for name in ["localhost/none:1", "", "./directory", "/a/directory", "--help", "rootfs:/srv"] {
         assert_eq!(held(name), Value::Null, "{name}");
     }
 }
 
 #[test]
-fn an_engine_that_is_not_there_is_said_with_the_way_out() {
+fn a_missing_engine_is_reported_with_a_hint() {
     let empty = TempDir::new().unwrap();
     let result = empty.path().join("result");
     for (engine, expected) in [
@@ -232,7 +232,7 @@ fn an_engine_that_is_not_there_is_said_with_the_way_out() {
 }
 
 #[test]
-fn an_engine_that_does_not_answer_is_said_in_its_own_words() {
+fn an_unavailable_engine_is_reported_with_its_own_message() {
     let fake = TempDir::new().unwrap();
     let program = fake.path().join("docker");
     fs::write(&program, "#!/bin/sh\necho 'Cannot connect to the daemon' >&2\nexit 1\n").unwrap();

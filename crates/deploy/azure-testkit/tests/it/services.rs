@@ -85,8 +85,8 @@ fn spot_machines_are_evicted_with_their_disk() {
 }
 
 #[test]
-fn quota_is_refused_in_words_that_name_it() {
-    for (quota, priority, words) in [
+fn a_refusal_for_lack_of_quota_names_it() {
+    for (quota, priority, expected) in [
         ("Standard NCASv3_T4 Family", "Regular", "Standard NCASv3_T4 Family Cores quota"),
         ("cores", "Regular", "Total Regional Cores quota"),
         ("lowPriorityCores", "Spot", "LowPriorityCores quota"),
@@ -97,13 +97,13 @@ fn quota_is_refused_in_words_that_name_it() {
         let refused = azure.put(MACHINE, &machine(priority));
         assert_eq!((refused.status, refused.code()), (409, "OperationNotAllowed"));
         let message = refused.body["error"]["message"].as_str().unwrap();
-        assert!(message.contains(words) && message.contains("Current Limit: 3"), "{message}");
+        assert!(message.contains(expected) && message.contains("Current Limit: 3"), "{message}");
         assert_eq!(azure.get(MACHINE).status, 404);
     }
 }
 
 #[test]
-fn a_failed_creation_is_told_by_the_operation_and_not_billed() {
+fn a_failed_creation_is_reported_by_the_operation_and_not_billed() {
     let failure = ("AllocationFailed".to_owned(), "no capacity".to_owned());
     let failing = BTreeMap::from([("microsoft.compute/virtualmachines".to_owned(), failure)]);
     let Some(azure) = Azure::start(CloudSettings { failing, ..prompt() }) else { return };

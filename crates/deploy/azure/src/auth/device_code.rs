@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_pending_sign_in_is_asked_for_again() {
+    fn only_a_pending_sign_in_is_polled_again() {
         let interval = Duration::from_secs(5);
         for (error, next) in [
             (Some("authorization_pending"), Next::Again(interval)),

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_and_its_words_have_one_meaning() {
+    fn a_code_and_its_message_have_one_meaning() {
         for (code, message, cause) in [
             ("QuotaExceeded", "exceeding approved Total Regional Cores quota", Cause::RegionalQuota),
             ("OperationNotAllowed", "approved standardNCADSA100v4Family Cores quota", Cause::FamilyQuota),

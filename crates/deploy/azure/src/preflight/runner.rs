@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_is_throttled_is_not_asked_again() {
+    fn a_provider_that_is_throttled_is_not_queried_again() {
         let regions: Vec<Query> =
             (0..100).map(|index| query(Topic::VmUsages(format!("r{index:03}")), "/usages")).collect();
         let sent = AtomicU32::new(0);

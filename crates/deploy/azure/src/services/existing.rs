@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_is_named_with_what_to_do() {
-        for (service, words) in [
+        for (service, expected) in [
             (AzureService::Ml, "no Machine Learning workspace `team/lab`"),
             (AzureService::Batch, "no Batch account `team/batch`"),
             (AzureService::ContainerApps, "no Container Apps environment `team/apps`"),
@@ -264,7 +264,7 @@ mod tests {
             let mut resources = resources();
             resources.read(&Facts::embedded(), service, None);
             let missing = resources.details.missing.unwrap();
-            assert!(missing.message.contains(words) && missing.fix.starts_with("az "), "{missing:?}");
+            assert!(missing.message.contains(expected) && missing.fix.starts_with("az "), "{missing:?}");
         }
         let mut resources = resources();
         resources.read_nodes(&Facts::embedded(), AzureService::Batch, None);

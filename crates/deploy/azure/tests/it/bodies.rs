@@ -241,7 +241,7 @@ fn is_multiple(number: f64, per_unit: u32) -> bool {
 /// The steps of Container Instances are those that its refusals name ("times of 0.1 GB", "increments of 0.01"); those of
 /// Container Apps the pairs of its consumption profile, all of which other profiles take, too.
 #[test]
-fn amounts_are_multiples_of_the_steps_that_services_take_and_never_less_than_what_is_asked_for() {
+fn amounts_are_multiples_of_the_steps_that_services_take_and_never_less_than_requested() {
     let mut random = Random::new(seed());
     let profile = || Some("Consumption-GPU-NC8as-T4".to_owned());
     for index in 0..cases(300) as usize {
@@ -355,7 +355,7 @@ fn a_body_with_a_mistake_does_not_validate() {
             "not of type object",
         ),
     ];
-    for (service, step, change, words) in cases {
+    for (service, step, change, expected) in cases {
         let work = if service == AzureService::Batch { specs::job(0) } else { specs::serve() };
         let deployment = deployment(&Facts::embedded(), &specs::spec(service, work)).unwrap();
         let call = &deployment.steps.iter().find(|one| one.id == step).unwrap().call;
@@ -363,7 +363,7 @@ fn a_body_with_a_mistake_does_not_validate() {
         assert_eq!(faults(&documents, call, &body), Vec::<String>::new());
         change(&mut body);
         let faults = faults(&documents, call, &body);
-        assert!(faults.iter().any(|fault| fault.contains(words)), "{step}: {faults:?}");
+        assert!(faults.iter().any(|fault| fault.contains(expected)), "{step}: {faults:?}");
     }
 }
 

@@ -60,7 +60,7 @@ fn a_list_leads_neither_elsewhere_nor_in_circles() {
             reply(200, &json!({"value": [1], "nextLink": next.clone().unwrap_or_else(own)}))
         });
         let error = client(&server).list(&call(Method::GET, "/list")).unwrap_err();
-        assert!(matches!(error, AzureError::Paging { reason: told, .. } if told == reason), "{error}");
+        assert!(matches!(error, AzureError::Paging { reason: actual, .. } if actual == reason), "{error}");
     }
     assert!(elsewhere.requests().is_empty());
     let server = azure(|_| reply(200, &json!({"id": 1})));

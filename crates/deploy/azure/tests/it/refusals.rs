@@ -116,9 +116,9 @@ fn what_a_service_cannot_run_is_refused() {
             "--reaper-identity",
         ),
     ];
-    for (spec, words) in cases {
-        let error = deployment(&Facts::embedded(), &spec).expect_err(words);
-        assert!(error.to_string().contains(words), "{words}: {error}");
+    for (spec, expected) in cases {
+        let error = deployment(&Facts::embedded(), &spec).expect_err(expected);
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
         assert_eq!(error.kind(), ErrorKind::Input);
     }
 }
@@ -156,9 +156,9 @@ fn names_that_do_not_belong_into_a_request_are_refused() {
             "does not begin with",
         ),
     ];
-    for (spec, words) in cases {
-        let error = deployment(&Facts::embedded(), &spec).expect_err(words);
-        assert!(error.to_string().contains(words), "{words}: {error}");
+    for (spec, expected) in cases {
+        let error = deployment(&Facts::embedded(), &spec).expect_err(expected);
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
     }
 }
 

@@ -139,7 +139,7 @@ fn a_wait_that_is_too_long_is_an_error_for_all_requests_of_the_provider() {
 }
 
 #[test]
-fn a_lost_answer_is_asked_for_again_where_that_is_harmless() {
+fn a_lost_answer_is_requested_again_where_that_is_harmless() {
     for (method, path, attempts) in [
         (Method::GET, "/x", 4),
         (Method::PUT, "/x", 4),

@@ -116,18 +116,18 @@ fn a_machine_runs_every_item_with_its_retries_and_keeps_the_first_failure() {
     let items: Vec<&str> = calls.iter().map(|call| call.rsplit('|').nth(1).unwrap()).collect();
     assert_eq!(items, ["it's 0", "it's 1", "it's 1", "it's 2", "it's 2", "it's 3"]);
     let first = &calls[0];
-    for words in [
+    for arguments in [
         "|--entrypoint|python|",
         "|--env|EPOCHS=3 or 4|",
         &format!("|--env|HF_TOKEN={}|", specs::password()),
         "|registry.example.com/team/digits:1.0|run.py|--name|a b|--item|",
     ] {
-        assert!(first.contains(words), "{words} is not in {first}");
+        assert!(first.contains(arguments), "{arguments} is not in {first}");
     }
 }
 
 /// A machine on which others hold the locks of packages: those of lists and archives make `apt-get` fail at once, that of
-/// packages does so if it is not told to wait.
+/// packages does so unless it has to wait.
 const BUSY_APT: &str = r#"printf '%s|' "$@" >> "$CALLS"; echo >> "$CALLS"
 count=$(cat "$COUNT" 2> /dev/null || echo 0); echo $((count + 1)) > "$COUNT"
 case "$*" in
@@ -262,8 +262,8 @@ fn watched_command(program: &[&str]) -> Vec<String> {
     spec.command = program.iter().map(|word| (*word).to_owned()).collect();
     let bodies = bodies(&spec);
     let container = bodies.iter().find_map(|body| body.pointer("/properties/template/containers/0")).unwrap();
-    let words = |name: &str| container[name].as_array().unwrap().clone();
-    words("command").iter().chain(&words("args")).map(|word| word.as_str().unwrap().to_owned()).collect()
+    let strings = |name: &str| container[name].as_array().unwrap().clone();
+    strings("command").iter().chain(&strings("args")).map(|word| word.as_str().unwrap().to_owned()).collect()
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{CLIENT, TENANT, client_with, reply, step};
 
-/// What an observer is told.
+/// What an observer receives.
 #[derive(Default)]
 struct Log(Mutex<String>);
 

@@ -79,7 +79,7 @@ fn a_refused_secret_is_explained() {
 }
 
 #[test]
-fn a_token_endpoint_that_fails_is_asked_again() {
+fn a_failing_token_endpoint_is_retried() {
     let count = AtomicUsize::new(0);
     let server =
         Server::start(move |request| match (request.method.as_str(), count.fetch_add(1, Ordering::SeqCst)) {
@@ -153,7 +153,7 @@ fn github_actions_exchanges_its_own_token() {
     assert_eq!(form(&requests[1])[1], ("client_assertion".to_owned(), "github.jwt".to_owned()));
 }
 
-/// Which managed identity is asked how: variables, path and header.
+/// How a token of each managed identity is requested: variables, path and header.
 #[test]
 fn every_managed_identity_has_its_request() {
     let header = secret();
@@ -231,7 +231,7 @@ fn an_identity_that_is_not_assigned_is_explained() {
 }
 
 #[test]
-fn a_restarting_metadata_service_is_asked_again_if_it_must_exist() {
+fn a_restarting_metadata_service_is_retried_if_it_must_exist() {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&count);
     let server = Server::start(move |request| match request.path.as_str() {

@@ -75,7 +75,7 @@ fn a_project_becomes_a_deployment_in_the_place_of_the_plan() {
 
 #[test]
 fn a_project_without_an_image_that_azure_can_pull_is_refused() {
-    for (text, words) in [
+    for (text, expected) in [
         ("", "has no image"),
         ("[workload]\nimage = \"oci:build\"\n", "on this machine"),
         ("[workload]\nimage = \"image.tar\"\n", "on this machine"),
@@ -83,7 +83,7 @@ fn a_project_without_an_image_that_azure_can_pull_is_refused() {
         let place = placement(AzureService::Vm, Some("Standard_NC4as_T4_v3"));
         let error = DeploymentSpec::from_manifest(&Facts::embedded(), "x", &manifest(text), place, options())
             .unwrap_err();
-        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
@@ -164,7 +164,7 @@ fn a_group_that_cannot_be_deployed_is_refused() {
     let no_ports = GROUP
         .replace("      ports: [{port: 80}, {port: 90}]\n", "")
         .replace("  ipAddress: {type: Public, ports: [{port: 80}]}\n", "");
-    for (text, words) in [(format!("{GROUP}{second}"), "2 containers"), (no_ports, "no TCP port")] {
+    for (text, expected) in [(format!("{GROUP}{second}"), "2 containers"), (no_ports, "no TCP port")] {
         let group = cudock_group::read(&text).unwrap();
         let error = DeploymentSpec::from_group(
             &Facts::embedded(),
@@ -173,7 +173,7 @@ fn a_group_that_cannot_be_deployed_is_refused() {
             options(),
         )
         .unwrap_err();
-        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
@@ -202,13 +202,13 @@ fn a_group_with_a_sidecar_is_sent_to_a_service_that_has_what_it_asks_for() {
 }
 
 #[test]
-fn another_gpu_and_less_than_what_a_group_asks_for_are_told() {
+fn another_gpu_and_less_than_a_group_requests_are_reported() {
     let asks = |sku: &str, cpu: &str| {
         let resources = format!("requests: {{cpu: {cpu}, memoryInGB: 1.5, gpu: {{count: 1, sku: {sku}}}}}");
         let text = GROUP.replace("requests: {cpu: 0.5, memoryInGB: 1.5}", &resources);
         cudock_group::read(&text).unwrap()
     };
-    let told = |reading: &cudock_group::Reading, size: &str| {
+    let losses_on = |reading: &cudock_group::Reading, size: &str| {
         let (_, losses) = DeploymentSpec::from_group(
             &Facts::embedded(),
             reading,
@@ -219,14 +219,14 @@ fn another_gpu_and_less_than_what_a_group_asks_for_are_told() {
         losses.iter().map(|loss| format!("{}; {}", loss.message, loss.fix)).collect::<Vec<_>>().join("\n")
     };
     let t4 = "Standard_NC4as_T4_v3";
-    let other = told(&asks("V100", "4"), t4);
+    let other = losses_on(&asks("V100", "4"), t4);
     assert!(other.contains("the group asks for a V100, and Standard_NC4as_T4_v3 has a T4"), "{other}");
     assert!(other.contains("--size Standard_ND40rs_v2 has the one"), "{other}");
-    let gone = told(&asks("K80", "4"), t4);
+    let gone = losses_on(&asks("K80", "4"), t4);
     assert!(gone.contains("no size of Azure has a K80 anymore"), "{gone}");
-    let same = told(&asks("V100", "4"), "Standard_ND40rs_v2");
+    let same = losses_on(&asks("V100", "4"), "Standard_ND40rs_v2");
     assert!(!same.contains("asks for"), "{same}");
-    let small = told(&asks("V100", "6"), t4);
+    let small = losses_on(&asks("V100", "6"), t4);
     assert!(
         small.contains("asks for 6 processors and 1.5 GiB of memory, and Standard_NC4as_T4_v3 has 4"),
         "{small}"
@@ -234,7 +234,7 @@ fn another_gpu_and_less_than_what_a_group_asks_for_are_told() {
 }
 
 #[test]
-fn what_only_azure_can_act_on_is_told_if_the_deployment_does_not_have_it() {
+fn what_only_azure_can_act_on_is_reported_if_the_deployment_does_not_have_it() {
     let text = GROUP
         .replace(
             "name: hello\n",

@@ -396,7 +396,7 @@ fn an_identity_is_stored_and_read_again() {
 
 /// Any JSON that resembles an answer: keys and states that are read, of any type.
 fn json_like() -> impl Strategy<Value = Value> {
-    let words = prop::sample::select(vec![
+    let strings = prop::sample::select(vec![
         "Running",
         "Succeeded",
         "Failed",
@@ -411,7 +411,7 @@ fn json_like() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        words.prop_map(Value::from),
+        strings.prop_map(Value::from),
     ];
     let keys = prop::sample::select(vec![
         "properties",

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn words_keep_their_quotes_and_all_of_their_parameters() {
+    fn arguments_keep_their_quotes_and_all_of_their_parameters() {
         let mut plan = plan(SWEEP);
         plan.command = ["sh", "-c", "echo {lr} {batch}", "{lr}x{batch}", "a b"].map(str::to_owned).to_vec();
         assert_eq!(
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_the_service_cannot_express_is_named() {
-        for (old, new, words) in [
+        for (old, new, expected) in [
             ("from = \"mlflow\"", "from = \"stdout\"", "MLflow only"),
             ("sampler = \"random\"", "sampler = \"tpe\"", "no TPE"),
             ("policy = \"bandit\"\nslack_factor = 0.2", "policy = \"asha\"", "neither ASHA"),
@@ -262,13 +262,13 @@ mod tests {
             ("batch = {", "batch = { when = { lr = [1.0] },", "conditions"),
         ] {
             let text = SWEEP.replace(old, new);
-            let mut plan = plan(if words == "conditions" { SWEEP } else { &text });
-            if words == "conditions" {
+            let mut plan = plan(if expected == "conditions" { SWEEP } else { &text });
+            if expected == "conditions" {
                 let condition = cudock_sweep::Condition { parent: "lr".to_owned(), values: Vec::new() };
                 plan.space.parameters.iter_mut().for_each(|one| one.conditions.push(condition.clone()));
             }
             let error = job_of(&plan).unwrap_err();
-            assert!(error.to_string().contains(words), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
 }

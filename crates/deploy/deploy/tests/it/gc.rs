@@ -85,7 +85,7 @@ fn only_a_run_that_exists_and_that_the_journal_does_not_know_can_be_named() {
     let journal = Journal::open(directory.path()).unwrap();
     let cloud = ScriptedCloud::default();
     running_service(&cloud, &journal);
-    for (run, words) in [
+    for (run, expected) in [
         (RUN, "the journal knows run"),
         ("ffffffffffff", "no run `ffffffffffff`"),
         ("prod", "is not a run id"),
@@ -93,7 +93,7 @@ fn only_a_run_that_exists_and_that_the_journal_does_not_know_can_be_named() {
         let runs = [run.to_owned()];
         let error =
             deployer(&cloud, &journal).gc(&GcScope { runs: &runs, ..scope(&OWN, false) }).unwrap_err();
-        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
     assert!(!cloud.resources().is_empty());
 }

@@ -363,7 +363,7 @@ impl Clock for ScriptedCloud {
     }
 }
 
-/// Keeps what a deployment told.
+/// Keeps what a deployment reported.
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) output: Mutex<String>,
@@ -410,7 +410,7 @@ pub(crate) fn planned_service(name: &str, run_id: &str) -> PlannedDeployment {
     planned_work(name, run_id, WorkKind::Serve { port: 8000, ready_path: None, is_public: true })
 }
 
-/// A job in the Batch account of the user, with its host if the account was asked for it.
+/// A job in the Batch account of the user, with its host if the account was queried for it.
 pub(crate) fn planned_batch(name: &str, run_id: &str, host: Option<&str>) -> PlannedDeployment {
     let mut spec = planned(name, run_id).spec;
     spec.service = AzureService::Batch;

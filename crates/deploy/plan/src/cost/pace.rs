@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn work_takes_at_least_as_long_as_reading_all_of_its_data() {
-        // 9 TB at 20 Gb/s, which are 2.5 GB/s, take an hour; nothing is said about how fast the GPU reads.
+        // 9 TB at 20 Gb/s, which are 2.5 GB/s, take an hour; how fast the GPU reads is not given.
         for (terabytes, passes, instances, hours) in
             [(9, 1, 1, 1), (18, 1, 1, 2), (9, 3, 1, 3), (36, 1, 2, 2), (1, 1, 1, 1)]
         {

@@ -72,8 +72,7 @@ fn sizes_that_no_job_fits_are_rejected_with_the_reason() {
     ] {
         rejected(&job(60), service, size, code, text);
     }
-    // V100 ends later in a few regions, which are not public: a user who names one gets it region
-    // by region.
+    // V100 ends later in a few regions, which are not public: the reason is reported for each named region.
     let named = |region: &str| with(|workload| workload.constraints.regions = vec![region.into()]);
     let retired = "retired on 2025-09-30; use NC_A100_v4 or Standard_NC40ads_H100_v5 for large work, \
                    NCasT4_v3 for offline inference, NVadsA10_v5 for small work";

@@ -1,4 +1,4 @@
-//! Plans as a whole: the scenarios people come with, what holds whatever is asked, and what others answer.
+//! Plans as a whole: common scenarios, what holds for every request, and what other planners answer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

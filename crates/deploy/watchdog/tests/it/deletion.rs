@@ -22,7 +22,7 @@ fn delete(calls: &DeletionCalls, mut azure: impl FnMut(Duration, &str) -> Option
     simulate(&limits, calls, |_| sample(gpu(100)), move |now, call: &Call| azure(now, call.method.as_str()))
 }
 
-/// An answer by what is asked for.
+/// Answers each kind of request with its own status.
 fn delete_by(
     calls: &DeletionCalls,
     reaper: Option<u16>,
@@ -47,7 +47,7 @@ fn kinds(course: &Course) -> Vec<&str> {
 }
 
 #[test]
-fn the_reaper_is_asked_first_and_the_group_is_deleted_if_it_fails() {
+fn the_reaper_is_called_first_and_the_group_is_deleted_if_it_fails() {
     let course = delete_by(&calls(), Some(202), Some(202), None);
     assert_eq!(kinds(&course), [REAPER, GROUP]);
     assert_eq!(

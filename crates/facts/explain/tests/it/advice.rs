@@ -6,7 +6,7 @@ use cudock_facts::tables::Branch;
 use cudock_facts::version::{CudaVersion, DriverVersion};
 
 /// Words such as cu126 and R580 in a text.
-fn words(text: &str, prefix: &str) -> Vec<u16> {
+fn numbers_after(text: &str, prefix: &str) -> Vec<u16> {
     text.split(|c: char| !c.is_ascii_alphanumeric())
         .filter_map(|word| word.strip_prefix(prefix))
         .filter(|digits| digits.len() == 3)
@@ -32,7 +32,7 @@ fn advice(facts: &Facts, number: u32) -> Vec<String> {
 fn a_driver_of_cuda_11_4_is_advised_a_cu11_build_and_not_the_one_that_failed() {
     let facts = Facts::embedded();
     let advice = advice(&facts, 11040);
-    assert_eq!(words(&advice[0], "cu"), [118, 118], "{advice:?}");
+    assert_eq!(numbers_after(&advice[0], "cu"), [118, 118], "{advice:?}");
     let text = advice.join("\n");
     assert!(text.contains("525.60.13") && text.contains("580"), "{text}");
     assert!(text.contains("Kepler"), "R470 is the last branch of Kepler: {text}");
@@ -46,7 +46,7 @@ fn every_build_named_for_a_driver_starts_on_it() {
         let number = u32::from(branch.cuda.major()) * 1000 + u32::from(branch.cuda.minor()) * 10;
         let advice = advice(&facts, number);
         let text = advice.join("\n");
-        let tags = words(&text, "cu");
+        let tags = numbers_after(&text, "cu");
         assert!(!tags.is_empty(), "{number} is advised no build: {text}");
         for tag in tags {
             let cuda = CudaVersion::from_tag(&format!("cu{tag}")).unwrap();
@@ -98,10 +98,10 @@ fn every_gpu_that_a_driver_drives_is_named_a_build_with_code_for_it() {
 }
 
 #[test]
-fn a_driver_before_the_tables_is_told_to_upgrade_and_nothing_else() {
+fn a_driver_older_than_the_tables_is_advised_an_upgrade_and_nothing_else() {
     let facts = Facts::embedded();
     let advice = advice(&facts, 10020);
-    assert!(words(&advice.join("\n"), "cu").is_empty(), "{advice:?}");
+    assert!(numbers_after(&advice.join("\n"), "cu").is_empty(), "{advice:?}");
     assert!(advice[0].contains("450.80.02"), "{advice:?}");
 }
 
@@ -116,7 +116,7 @@ fn fixed_fixes_name_versions_that_exist_and_fit() {
     let mut checked = 0;
     for (id, fixes) in of_messages.chain(of_findings) {
         for fix in fixes {
-            let branches = words(&fix, "R");
+            let branches = numbers_after(&fix, "R");
             for branch in &branches {
                 checked += 1;
                 assert!(
@@ -124,7 +124,7 @@ fn fixed_fixes_name_versions_that_exist_and_fit() {
                     "{id}: no branch R{branch}: {fix}"
                 );
             }
-            for tag in words(&fix, "cu") {
+            for tag in numbers_after(&fix, "cu") {
                 checked += 1;
                 let tag = format!("cu{tag}");
                 assert!(

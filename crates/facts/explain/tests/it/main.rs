@@ -1,4 +1,4 @@
-//! Tests the catalogue of messages: it matches what it should, nothing else, and its advice is sound.
+//! Tests the catalog of messages: it matches what it should, nothing else, and its advice is sound.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,5 +10,5 @@
 )]
 
 mod advice;
-mod catalogue;
+mod catalog;
 mod threads;

@@ -11,7 +11,7 @@ struct Threads {
     thread: Vec<Thread>,
 }
 
-/// A message as it was posted. `id` was decided from the thread before `explain` was asked.
+/// A message as it was posted. `id` was decided from the thread before `explain` was run.
 #[derive(Deserialize)]
 struct Thread {
     url: String,

@@ -240,9 +240,9 @@ impl TableChecker {
     fn images(&mut self, facts: &Facts) {
         let images = facts.images();
         self.sorted("images", "tag", &images.tag, |row| row.cuda);
-        self.sorted("images", "flavour_size", &images.flavour_size, |row| row.cuda);
+        self.sorted("images", "flavor_size", &images.flavor_size, |row| row.cuda);
         self.each("images", "tag", &images.tag, |tags, check| {
-            let filled = tags.grid.iter().all(|grid| !grid.flavours.is_empty() && !grid.os.is_empty());
+            let filled = tags.grid.iter().all(|grid| !grid.flavors.is_empty() && !grid.os.is_empty());
             check.require(filled && !tags.grid.is_empty(), || "has an empty grid");
             let deleted = images.deleted.iter().any(|row| row.cuda == tags.cuda.to_string());
             check.require(!deleted, || "is listed as existing and as deleted");

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::tables::{
-    FlavourSize, FrameworkImage, ImageRequirement, Images, LibraryPath, System, TagStatus, Tags,
+    FlavorSize, FrameworkImage, ImageRequirement, Images, LibraryPath, System, TagStatus, Tags,
 };
 use crate::version::CudaRelease;
 use cudock_base::text::suggest;
@@ -12,7 +12,7 @@ pub struct ImageTag {
     /// 12.4.1, as written: two-part versions are a mistake that is reported.
     pub cuda: String,
     /// cudnn-runtime
-    pub flavour: String,
+    pub flavor: String,
     /// ubuntu22.04
     pub os: String,
 }
@@ -49,22 +49,22 @@ pub struct FrameworkImageMatch<'a> {
     pub row: &'a FrameworkImage,
     pub version: &'a str,
     pub cuda: Option<&'a str>,
-    pub flavour: &'a str,
+    pub flavor: &'a str,
 }
 
 impl FrameworkImage {
     /// Whether a flavor is based on an nvidia/cuda image.
-    pub fn is_on_cuda_image(&self, flavour: &str) -> bool {
-        self.on_cuda_image.iter().any(|known| known == "*" || known == flavour)
+    pub fn is_on_cuda_image(&self, flavor: &str) -> bool {
+        self.on_cuda_image.iter().any(|known| known == "*" || known == flavor)
     }
 }
 
-impl FlavourSize {
+impl FlavorSize {
     /// The minimum size that a flavor adds to `base`, in MiB.
-    fn mib(&self, flavour: &str) -> Option<u64> {
-        let (cudnn, plain) = match flavour.split_once('-') {
+    fn mib(&self, flavor: &str) -> Option<u64> {
+        let (cudnn, plain) = match flavor.split_once('-') {
             Some((cudnn, plain)) if cudnn.starts_with("cudnn") => (self.cudnn_mib.unwrap_or(0), plain),
-            _ => (0, flavour),
+            _ => (0, flavor),
         };
         let own = match plain {
             "base" => 0,
@@ -97,12 +97,12 @@ impl ImageTag {
     pub fn parse(text: &str) -> Option<Self> {
         let tag = text.rsplit_once(':').map_or(text, |(_, tag)| tag);
         let (cuda, rest) = tag.split_once('-')?;
-        let (flavour, os) = rest.rsplit_once('-')?;
-        let whole = !cuda.is_empty() && !flavour.is_empty() && !os.is_empty();
+        let (flavor, os) = rest.rsplit_once('-')?;
+        let whole = !cuda.is_empty() && !flavor.is_empty() && !os.is_empty();
         let numbers = cuda.starts_with(|c: char| c.is_ascii_digit());
         (whole && numbers).then(|| Self {
             cuda: cuda.to_owned(),
-            flavour: flavour.to_owned(),
+            flavor: flavor.to_owned(),
             os: os.to_owned(),
         })
     }
@@ -110,7 +110,7 @@ impl ImageTag {
 
 impl fmt::Display for ImageTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}-{}", self.cuda, self.flavour, self.os)
+        write!(f, "{}-{}-{}", self.cuda, self.flavor, self.os)
     }
 }
 
@@ -127,18 +127,18 @@ impl Images {
         let Some(tags) = self.tag.iter().find(|row| row.cuda == cuda) else {
             return missing(format!("no known image has CUDA {cuda}"));
         };
-        let has = |os: &str, flavour: &str| {
+        let has = |os: &str, flavor: &str| {
             tags.grid.iter().any(|grid| {
-                grid.os.iter().any(|known| known == os) && grid.flavours.iter().any(|known| known == flavour)
+                grid.os.iter().any(|known| known == os) && grid.flavors.iter().any(|known| known == flavor)
             })
         };
         let os_known = tags.grid.iter().any(|grid| grid.os.contains(&tag.os));
-        if has(&tag.os, &tag.flavour) {
+        if has(&tag.os, &tag.flavor) {
             TagVerdict::Exists(tags)
         } else if tags.status == TagStatus::Seen {
             TagVerdict::NotSeen(tags)
         } else if os_known {
-            missing(format!("CUDA {cuda} on {} has no flavour `{}`", tag.os, tag.flavour))
+            missing(format!("CUDA {cuda} on {} has no flavor `{}`", tag.os, tag.flavor))
         } else {
             missing(format!("CUDA {cuda} was not built for `{}`", tag.os))
         }
@@ -175,8 +175,8 @@ impl Images {
     }
 
     /// The bytes that an image of one flavor has more than one of another flavor of the same release, at least.
-    pub fn flavour_saving(&self, cuda: CudaRelease, from: &str, to: &str) -> Option<u64> {
-        let row = self.flavour_size.iter().find(|row| row.cuda == cuda)?;
+    pub fn flavor_saving(&self, cuda: CudaRelease, from: &str, to: &str) -> Option<u64> {
+        let row = self.flavor_size.iter().find(|row| row.cuda == cuda)?;
         let mib = row.mib(from)?.checked_sub(row.mib(to)?)?;
         (mib > 0).then_some(mib << 20)
     }
@@ -214,9 +214,9 @@ impl Images {
         self.tag.iter().flat_map(|tags| {
             tags.grid.iter().flat_map(move |grid| {
                 grid.os.iter().flat_map(move |os| {
-                    grid.flavours.iter().map(move |flavour| ImageTag {
+                    grid.flavors.iter().map(move |flavor| ImageTag {
                         cuda: tags.cuda.to_string(),
-                        flavour: flavour.clone(),
+                        flavor: flavor.clone(),
                         os: os.clone(),
                     })
                 })
@@ -230,8 +230,8 @@ impl Images {
             let value = |name: &str| found.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
             let version =
                 value("version").filter(|version| version.starts_with(|c: char| c.is_ascii_digit()))?;
-            let flavour = value("flavour").unwrap_or_default();
-            Some(FrameworkImageMatch { row, version, cuda: value("cuda"), flavour })
+            let flavor = value("flavor").unwrap_or_default();
+            Some(FrameworkImageMatch { row, version, cuda: value("cuda"), flavor })
         })
     }
 
@@ -258,8 +258,8 @@ impl Images {
         let wanted = kind(written).unwrap_or("base");
         let has_cudnn = written.contains("cudnn");
         tags.sort_by_key(|tag| {
-            let misses = u8::from(kind(&tag.flavour) != Some(wanted)) * 4
-                + u8::from(tag.flavour.contains("cudnn") != has_cudnn) * 2
+            let misses = u8::from(kind(&tag.flavor) != Some(wanted)) * 4
+                + u8::from(tag.flavor.contains("cudnn") != has_cudnn) * 2
                 + u8::from(tag.os != os);
             let ubuntu = tag.os.strip_prefix("ubuntu").map(str::to_owned);
             (misses, std::cmp::Reverse((ubuntu, tag.cuda.parse::<CudaRelease>().ok())))
@@ -275,7 +275,7 @@ impl Images {
         };
         let fits = |known: &ImageTag| {
             known.os == tag.os
-                && without_cudnn_version(&known.flavour) == without_cudnn_version(&tag.flavour)
+                && without_cudnn_version(&known.flavor) == without_cudnn_version(&tag.flavor)
                 && known.cuda.parse::<CudaRelease>().is_ok_and(|cuda| cuda > own && supported(&cuda))
         };
         self.all_tags().filter(fits).min_by_key(|known| known.cuda.parse::<CudaRelease>().ok())
@@ -291,12 +291,12 @@ impl Images {
             let is_ended = row.status != TagStatus::Supported;
             (version != own.version(), is_ended, version, std::cmp::Reverse(row.cuda.patch()))
         });
-        let wanted = without_cudnn_version(&tag.flavour);
+        let wanted = without_cudnn_version(&tag.flavor);
         rows.into_iter().find_map(|row| {
             let grids = row.grid.iter().filter(|grid| grid.os.contains(&tag.os));
-            let mut flavours = grids.flat_map(|grid| &grid.flavours);
-            let flavour = flavours.find(|flavour| without_cudnn_version(flavour) == wanted)?;
-            Some(ImageTag { cuda: row.cuda.to_string(), flavour: flavour.clone(), os: tag.os.clone() })
+            let mut flavors = grids.flat_map(|grid| &grid.flavors);
+            let flavor = flavors.find(|flavor| without_cudnn_version(flavor) == wanted)?;
+            Some(ImageTag { cuda: row.cuda.to_string(), flavor: flavor.clone(), os: tag.os.clone() })
         })
     }
 
@@ -314,10 +314,10 @@ impl Images {
 }
 
 /// A flavor in the spelling of the newest images: `cudnn-devel` for `cudnn8-devel`.
-fn without_cudnn_version(flavour: &str) -> String {
-    match flavour.split_once('-') {
+fn without_cudnn_version(flavor: &str) -> String {
+    match flavor.split_once('-') {
         Some((cudnn, rest)) if cudnn.starts_with("cudnn") => format!("cudnn-{rest}"),
-        _ => flavour.to_owned(),
+        _ => flavor.to_owned(),
     }
 }
 

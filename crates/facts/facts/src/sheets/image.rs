@@ -16,12 +16,11 @@ const TABLES: [&str; 1] = ["images"];
 pub fn image(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let images = facts.images();
     let Some(name) = name else {
-        let columns = ["CUDA", "status", "flavours", "systems"];
+        let columns = ["CUDA", "status", "flavors", "systems"];
         return Ok(LookupResult::list(&TABLES, &images.tag, &columns, |tags| {
             let systems = tags.grid.iter().flat_map(|grid| grid.os.iter());
-            let flavours: BTreeSet<&String> =
-                tags.grid.iter().flat_map(|grid| grid.flavours.iter()).collect();
-            vec![tags.cuda.to_string(), enum_name(&tags.status), joined(flavours), joined(systems)]
+            let flavors: BTreeSet<&String> = tags.grid.iter().flat_map(|grid| grid.flavors.iter()).collect();
+            vec![tags.cuda.to_string(), enum_name(&tags.status), joined(flavors), joined(systems)]
         }));
     };
     if name.ends_with(":latest") || matches!(name, "latest" | "nvidia/cuda") {
@@ -30,7 +29,7 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErr
     }
     let tag = ImageTag::parse(name).ok_or_else(|| {
         UsageError::new(format!("`{name}` is not a tag such as 12.4.1-cudnn-runtime-ubuntu22.04")).hint(
-            "a tag is CUDA's three-part version, a flavour and a system; `cudock facts image` lists them",
+            "a tag is CUDA's three-part version, a flavor and a system; `cudock facts image` lists them",
         )
     })?;
     let (tags, seen) = match images.tag(&tag) {
@@ -48,11 +47,11 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErr
         (true, TagStatus::Unsupported) => "end of life: NVIDIA deletes such tags after six months".to_owned(),
         (true, TagStatus::Seen) => "seen in use; the full tag list of its release is unknown".to_owned(),
     };
-    let has_cudnn = tag.flavour.contains("cudnn");
-    let has_nccl = !tag.flavour.ends_with("base");
+    let has_cudnn = tag.flavor.contains("cudnn");
+    let has_nccl = !tag.flavor.ends_with("base");
     let sheet = Sheet::new(format!("nvidia/cuda:{tag}"))
         .field("status", status)
-        .field("holds", holds(&tag.flavour))
+        .field("holds", holds(&tag.flavor))
         .field("cuDNN", if has_cudnn { joined(&tags.cudnn) } else { String::new() })
         .field("NCCL", if has_nccl { joined(&tags.nccl) } else { String::new() })
         .field("needs", requirement.map_or_else(String::new, needs))
@@ -64,7 +63,7 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErr
         exists: seen,
         status: tags.status,
         cuda: tags.cuda,
-        flavour: &tag.flavour,
+        flavor: &tag.flavor,
         os: &tag.os,
         cudnn: has_cudnn.then_some(&tags.cudnn),
         nccl: has_nccl.then_some(&tags.nccl),
@@ -77,11 +76,11 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageErr
 
 fn siblings(tags: &Tags, tag: &ImageTag) -> Vec<String> {
     let on_same_os = tags.grid.iter().filter(|grid| grid.os.contains(&tag.os));
-    on_same_os.flat_map(|grid| &grid.flavours).filter(|flavour| **flavour != tag.flavour).cloned().collect()
+    on_same_os.flat_map(|grid| &grid.flavors).filter(|flavor| **flavor != tag.flavor).cloned().collect()
 }
 
-fn holds(flavour: &str) -> &'static str {
-    match flavour.rsplit('-').next() {
+fn holds(flavor: &str) -> &'static str {
+    match flavor.rsplit('-').next() {
         Some("base") => "the CUDA runtime library and cuda-compat",
         Some("runtime") => "CUDA's shared libraries and NCCL; no compiler",
         Some("devel") => "compilers, headers and static libraries: for building, too large to ship",

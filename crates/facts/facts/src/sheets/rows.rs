@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::TableSummary;
 use crate::sheets::azure::LifecycleRow;
 use crate::tables::{
-    AzureDriver, Behaviour, Branch, ComponentSet, Gpu, GpuPackage, ImageRequirement, JaxPlugin, MinorCompat,
+    AzureDriver, Behavior, Branch, ComponentSet, Gpu, GpuPackage, ImageRequirement, JaxPlugin, MinorCompat,
     OnnxruntimeGpu, PriceRow, Profile, Release, Service, ServiceLimit, Size, Storage, StorageLimit,
     StoragePrice, TagStatus, Tags, TensorRt, TensorflowRelease, Toolkit, TorchBuild, TorchRelease,
 };
@@ -91,7 +91,7 @@ pub struct ImageRow<'a> {
     pub(crate) exists: bool,
     pub(crate) status: TagStatus,
     pub(crate) cuda: CudaRelease,
-    pub(crate) flavour: &'a str,
+    pub(crate) flavor: &'a str,
     pub(crate) os: &'a str,
     pub(crate) cudnn: Option<&'a [String]>,
     pub(crate) nccl: Option<&'a [String]>,
@@ -99,7 +99,7 @@ pub struct ImageRow<'a> {
     pub(crate) requires: Option<&'a ImageRequirement>,
     /// `LD_LIBRARY_PATH` of the image.
     pub(crate) library_path: Option<&'a str>,
-    /// Other flavours for the same system.
+    /// Other flavors for the same system.
     pub(crate) others: Vec<String>,
 }
 
@@ -165,7 +165,7 @@ pub struct ServiceRow<'a> {
     pub(crate) profiles: Vec<&'a Profile>,
     pub(crate) drivers: Vec<&'a AzureDriver>,
     pub(crate) limits: Vec<&'a ServiceLimit>,
-    pub(crate) behaviour: Vec<&'a Behaviour>,
+    pub(crate) behavior: Vec<&'a Behavior>,
 }
 
 /// A kind of storage with its prices and limits.

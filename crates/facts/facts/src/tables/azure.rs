@@ -131,7 +131,7 @@ table_file! {
             format!("{}/{}/{:?}/{version}", row.service, row.applies_to, row.kind)
         },
         /// Unexpected behavior.
-        pub behaviour: Vec<Behaviour> by |row| format!("{}/{}", row.service, row.id),
+        pub behavior: Vec<Behavior> by |row| format!("{}/{}", row.service, row.id),
         pub startup: Vec<Startup> by |row| format!("{}/{}", row.service, row.figure),
         /// Which service supports which series.
         pub support: Vec<Support> by |row| format!("{}/{}", row.service, row.series),
@@ -289,7 +289,7 @@ const fn yes() -> bool {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Behaviour {
+pub struct Behavior {
     /// The service's id, or "spot", "quota".
     pub service: String,
     pub id: String,

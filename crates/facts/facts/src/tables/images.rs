@@ -15,7 +15,7 @@ table_file! {
         pub brand_set: Vec<BrandSet> by |row| row.name.clone(),
         pub library_path: Vec<LibraryPath> by |row| row.from.to_string(),
         /// Sizes that the flavors of a release add to each other.
-        pub flavour_size: Vec<FlavourSize> by |row| row.cuda.to_string(),
+        pub flavor_size: Vec<FlavorSize> by |row| row.cuda.to_string(),
         /// Distributions that images are built on.
         pub system: Vec<System> by |row| row.os.clone(),
         /// Repositories of NVIDIA's that are gone.
@@ -30,7 +30,7 @@ table_file! {
 /// Lower bounds of what each flavor of a release adds to the one it is built on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct FlavourSize {
+pub struct FlavorSize {
     pub cuda: CudaRelease,
     pub runtime_mib: u64,
     pub devel_mib: u64,
@@ -79,12 +79,12 @@ pub struct PlainImage {
 #[serde(deny_unknown_fields)]
 pub struct FrameworkImage {
     pub repository: String,
-    /// How tags are written: "{version}-cuda{cuda}-cudnn{cudnn}-{flavour}".
+    /// How tags are written: "{version}-cuda{cuda}-cudnn{cudnn}-{flavor}".
     pub tag: String,
     pub package: String,
     /// Whether the CUDA libraries that the framework needs are in it.
     pub gpu: bool,
-    /// Flavours that rest on an nvidia/cuda image and have its start condition; "*" for all.
+    /// Flavors that rest on an nvidia/cuda image and have its start condition; "*" for all.
     #[serde(default)]
     pub on_cuda_image: Vec<String>,
     /// The first version of which the image holds the wheel; those before hold the build of the framework's conda channel.
@@ -98,10 +98,10 @@ pub struct Tags {
     pub cuda: CudaRelease,
     pub status: TagStatus,
     pub grid: Vec<TagGrid>,
-    /// cuDNN in the cudnn flavours on Ubuntu.
+    /// cuDNN in the cudnn flavors on Ubuntu.
     #[serde(default)]
     pub cudnn: Vec<String>,
-    /// NCCL in the runtime flavours on Ubuntu.
+    /// NCCL in the runtime flavors on Ubuntu.
     #[serde(default)]
     pub nccl: Vec<String>,
     pub source: Vec<String>,
@@ -117,12 +117,12 @@ pub enum TagStatus {
     Seen,
 }
 
-/// Flavours that exist on each of the named systems.
+/// Flavors that exist on each of the named systems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagGrid {
     /// "base", "cudnn-runtime" …
-    pub flavours: Vec<String>,
+    pub flavors: Vec<String>,
     pub os: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The tables keep their rules, say what they said, and read as they should.
+//! The tables keep their rules, have the expected contents, and are read as they should.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

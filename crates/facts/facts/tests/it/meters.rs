@@ -239,9 +239,9 @@ fn the_smallest_disk_that_holds_it_is_found() {
 fn endpoints_take_the_sizes_that_the_sentence_names() {
     let facts = Facts::embedded();
     let sentence = |id: &str| {
-        let row = facts.services().behaviour.iter().find(|row| row.id == id).unwrap();
-        let words = row.text.split([' ', ',', '.']).filter(|word| word.starts_with("Standard_"));
-        words.map(str::to_owned).collect::<BTreeSet<_>>()
+        let row = facts.services().behavior.iter().find(|row| row.id == id).unwrap();
+        let sizes = row.text.split([' ', ',', '.']).filter(|word| word.starts_with("Standard_"));
+        sizes.map(str::to_owned).collect::<BTreeSet<_>>()
     };
     let rows = &facts.meters().endpoint_size;
     let named = |exempt: Option<bool>| {

@@ -11,9 +11,9 @@ mine = "measured here, 2026-12-01"
 "#;
 
 fn with(rows: &str) -> Result<Facts, OverlayError> {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("azure_meters.toml"), format!("{HEAD}{rows}")).unwrap();
-    Facts::with_overlay(folder.path())
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("azure_meters.toml"), format!("{HEAD}{rows}")).unwrap();
+    Facts::with_overlay(directory.path())
 }
 
 fn refusal(rows: &str) -> String {
@@ -139,10 +139,10 @@ fn rows_about_things_that_are_not_there_are_refused() {
 }
 
 #[test]
-fn a_misspelt_table_gets_the_name_that_was_meant() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("azure_meter.toml"), HEAD).unwrap();
-    match Facts::with_overlay(folder.path()).unwrap_err() {
+fn a_misspelled_table_gets_the_name_that_was_meant() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("azure_meter.toml"), HEAD).unwrap();
+    match Facts::with_overlay(directory.path()).unwrap_err() {
         OverlayError::UnknownTable { suggestion, .. } => {
             assert_eq!(suggestion.as_deref(), Some("azure_meters.toml"));
         }
@@ -153,12 +153,12 @@ fn a_misspelt_table_gets_the_name_that_was_meant() {
 #[test]
 fn a_throughput_of_a_card_must_be_a_number_above_nothing() {
     for figure in ["0.0", "-1.0", "inf", "nan"] {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let row = format!(
             "[table]\nas_of = \"2026-12-01\"\n[table.sources]\nmine = \"x\"\n[[gpu]]\nid = \"T4\"\nnames = []\nvendor = \"nvidia\"\ncapability = \"7.5\"\nclass = \"datacenter\"\nmemory_gb = [16]\nforward_compat = \"yes\"\npci_ids = []\nfp16_tflops = {figure}\nsource = [\"mine\"]\n"
         );
-        std::fs::write(folder.path().join("gpus.toml"), row).unwrap();
-        let message = Facts::with_overlay(folder.path()).unwrap_err().to_string();
+        std::fs::write(directory.path().join("gpus.toml"), row).unwrap();
+        let message = Facts::with_overlay(directory.path()).unwrap_err().to_string();
         assert!(message.contains("has the throughput"), "{figure}: {message}");
     }
 }

@@ -190,13 +190,13 @@ fn a_driver_is_found_for_the_series_first_and_then_for_all() {
             .and_then(|row| row.release(&facts))
             .map(|driver| driver.to_string())
     };
-    let said = |driver: &str| Some(driver.to_owned());
-    assert_eq!(driver("vm", "Standard_ND96isr_H100_v5"), said("580.126.16"));
-    assert_eq!(driver("vm", "Standard_NC4as_T4_v3"), said("580.126.16"));
-    assert_eq!(driver("vm", "Standard_NV36ads_A10_v5"), said("570.211.01"));
-    assert_eq!(driver("vm", "Standard_NC72ds_xl_RTXPRO6000BSE_v6"), said("595.58.03"));
-    assert_eq!(driver("vm", "Standard_ND128isr_NDR_GB200_v6"), said("580.126.20"));
-    assert_eq!(driver("aks", "Standard_NC4as_T4_v3"), said("580.159.04"));
-    assert_eq!(driver("batch", "Standard_NC4as_T4_v3"), said("580.126.16"));
+    let release = |driver: &str| Some(driver.to_owned());
+    assert_eq!(driver("vm", "Standard_ND96isr_H100_v5"), release("580.126.16"));
+    assert_eq!(driver("vm", "Standard_NC4as_T4_v3"), release("580.126.16"));
+    assert_eq!(driver("vm", "Standard_NV36ads_A10_v5"), release("570.211.01"));
+    assert_eq!(driver("vm", "Standard_NC72ds_xl_RTXPRO6000BSE_v6"), release("595.58.03"));
+    assert_eq!(driver("vm", "Standard_ND128isr_NDR_GB200_v6"), release("580.126.20"));
+    assert_eq!(driver("aks", "Standard_NC4as_T4_v3"), release("580.159.04"));
+    assert_eq!(driver("batch", "Standard_NC4as_T4_v3"), release("580.126.16"));
     assert_eq!(driver("ml", "Standard_NC4as_T4_v3"), None, "no source gives it");
 }

@@ -252,7 +252,7 @@ fn images_demand_what_they_demand() {
 fn flavors_cost_what_their_parts_do() {
     let facts = Facts::embedded();
     let mib = |cuda: &str, from: &str, to: &str| {
-        facts.images().flavour_saving(cuda.parse().unwrap(), from, to).map(|bytes| bytes >> 20)
+        facts.images().flavor_saving(cuda.parse().unwrap(), from, to).map(|bytes| bytes >> 20)
     };
     let cases = [
         ("12.4.1", "devel", "runtime", Some(2576)),

@@ -13,7 +13,7 @@ fn day(text: &str) -> Date {
 }
 
 /// A run that read these (size, price, spot) in a region.
-fn run(region: &str, rows: &[(&str, Option<u64>, Option<u64>)], asked: &[&str]) -> Run {
+fn run(region: &str, rows: &[(&str, Option<u64>, Option<u64>)], requested: &[&str]) -> Run {
     let sizes =
         rows.iter().map(|(size, price, spot)| SizePrice { size: (*size).into(), price: *price, spot: *spot });
     let region = RegionPrices {
@@ -33,7 +33,7 @@ fn run(region: &str, rows: &[(&str, Option<u64>, Option<u64>)], asked: &[&str]) 
     )
     .unwrap();
     run.regions.push(region);
-    run.sizes = asked.iter().map(|size| (*size).to_owned()).collect();
+    run.sizes = requested.iter().map(|size| (*size).to_owned()).collect();
     run
 }
 
@@ -90,7 +90,7 @@ fn a_table_of_which_every_region_was_read_is_of_today() {
     let (new, _) = after(&[&old], &run("westeurope", &[("A", Some(1), None)], &[]));
     assert_eq!(new.as_of, day("2026-11-15"));
     let (new, _) = after(&[&old], &run("westeurope", &[("A", Some(1), None)], &["A"]));
-    assert_eq!(new.as_of, day("2026-11-14"), "other sizes were not asked for");
+    assert_eq!(new.as_of, day("2026-11-14"), "other sizes were not requested");
 }
 
 #[test]

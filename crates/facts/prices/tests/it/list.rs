@@ -100,7 +100,7 @@ pub(crate) struct Query {
     pub(crate) filter: String,
     pub(crate) region: String,
     pub(crate) skip: usize,
-    /// Whether virtual machines are asked for, and not the meters of services.
+    /// Whether virtual machines are requested, and not the meters of services.
     pub(crate) machines: bool,
 }
 
@@ -174,8 +174,8 @@ pub(crate) fn well(request: &Request, rows: &[Row]) -> Reply {
     page(request, &query, &rows)
 }
 
-/// The regions that were asked for machines, in order, pages counted apart.
-pub(crate) fn asked(server: &Server) -> Vec<String> {
+/// The regions whose machines were requested, in order, each page on its own.
+pub(crate) fn requested_regions(server: &Server) -> Vec<String> {
     let questions =
         server.requests().iter().map(Query::of).filter(|query| query.machines).collect::<Vec<_>>();
     questions

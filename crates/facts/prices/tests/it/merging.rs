@@ -146,7 +146,7 @@ fn a_meter_of_several_regions_is_refreshed_for_one() {
     run(&request(directory.path(), &service(rows), &[one])).unwrap();
     let facts = facts(directory.path());
     assert_eq!(price(&facts, one), ("0.000029".to_owned(), 1, free));
-    assert_eq!(price(&facts, other), (before, count, free), "its neighbour in that row stays");
+    assert_eq!(price(&facts, other), (before, count, free), "its neighbor in that row stays");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cudock_facts::Facts;
 use cudock_prices::{SkipReason, refresh};
 
-use crate::list::{Heard, PAGE, Query, Row, answer, asked, facts, price, request, run, service};
+use crate::list::{Heard, PAGE, Query, Row, answer, facts, price, request, requested_regions, run, service};
 use cudock_testkit::http::Server;
 
 const T4: &str = "Standard_NC4as_T4_v3";
@@ -22,7 +22,7 @@ fn a_list_of_several_pages_is_read_to_its_end() {
     rows.insert(PAGE - 1, Row::new("westeurope", H200, "41.5").spot());
     let server = service(rows);
     let report = run(&request(directory.path(), &server, &["westeurope"])).unwrap();
-    assert_eq!(asked(&server), ["westeurope", "westeurope+1000", "westeurope+2000"]);
+    assert_eq!(requested_regions(&server), ["westeurope", "westeurope+1000", "westeurope+2000"]);
     assert_eq!(report.regions[0].pages, 4, "and one of meters");
     assert_eq!(report.left_out, [(SkipReason::OtherSize, 2300)].into());
     assert_eq!(price(directory.path(), T4, "westeurope").0, "0.658 2026-11-15");
@@ -154,7 +154,7 @@ fn all_regions_of_the_tables_are_requested_if_none_is_named() {
     let regions: BTreeSet<&str> = embedded.prices().regions().collect();
     let server = service(regions.iter().map(|region| Row::new(region, T4, "0.5")).collect());
     let report = run(&request(directory.path(), &server, &[])).unwrap();
-    assert_eq!(asked(&server), regions.into_iter().collect::<Vec<_>>());
+    assert_eq!(requested_regions(&server), regions.into_iter().collect::<Vec<_>>());
     assert_eq!(report.changes.read, report.regions.len());
     assert_eq!(
         facts(directory.path()).prices().as_of.to_string(),

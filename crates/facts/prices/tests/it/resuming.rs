@@ -10,7 +10,7 @@ use cudock_base::Report as _;
 use cudock_facts::Facts;
 use cudock_prices::{PricesError, refresh, unfinished};
 
-use crate::list::{Heard, Query, Row, TODAY, asked, names, price, request, run, service, well};
+use crate::list::{Heard, Query, Row, TODAY, names, price, request, requested_regions, run, service, well};
 use cudock_testkit::http::{Reply, Server};
 
 const T4: &str = "Standard_NC4as_T4_v3";
@@ -50,15 +50,15 @@ fn a_broken_page_names_region_and_page_and_the_next_run_resumes() {
     assert_eq!(names(directory.path()), ["azure_prices.lock", "azure_prices.unfinished"]);
     let left = unfinished(directory.path(), TODAY.parse().unwrap()).unwrap().unwrap();
     assert_eq!((left.regions.as_slice(), left.usable), (["eastus".to_owned()].as_slice(), true));
-    assert_eq!(asked(&server), ["eastus", "northeurope", "northeurope+1000"]);
+    assert_eq!(requested_regions(&server), ["eastus", "northeurope", "northeurope+1000"]);
 
     healed.store(true, Ordering::SeqCst);
     let heard = Heard::default();
     let report = refresh(&request, &Facts::embedded(), &heard).unwrap();
     assert_eq!(
-        asked(&server)[3..],
+        requested_regions(&server)[3..],
         ["northeurope", "northeurope+1000", "westeurope"],
-        "what is read is not asked for again"
+        "what was read is not requested again"
     );
     assert_eq!(heard.lines()[0], "resumed 1 of 3");
     let resumed: Vec<bool> = report.regions.iter().map(|line| line.resumed).collect();
@@ -75,7 +75,7 @@ fn a_region_that_fails_can_be_left_out_and_what_was_read_is_used() {
     let (server, _) = failing_region();
     run(&request(directory.path(), &server, &REGIONS)).unwrap_err();
     run(&request(directory.path(), &server, &["westeurope"])).unwrap();
-    assert_eq!(asked(&server).iter().filter(|region| *region == "eastus").count(), 1);
+    assert_eq!(requested_regions(&server).iter().filter(|region| *region == "eastus").count(), 1);
     for region in ["eastus", "westeurope"] {
         assert_eq!(price(directory.path(), T4, region).0, format!("0.777 {TODAY}"));
     }
@@ -104,7 +104,7 @@ fn an_unfinished_run_is_resumed_until_the_next_day() {
         healed.store(true, Ordering::SeqCst);
         request.today = today.parse().unwrap();
         run(&request).unwrap();
-        assert_eq!(asked(&server)[3..].contains(&"eastus".to_owned()), again, "{today}");
+        assert_eq!(requested_regions(&server)[3..].contains(&"eastus".to_owned()), again, "{today}");
         // Each price has the day it was read.
         let expected = if again { today } else { TODAY };
         assert_eq!(price(directory.path(), T4, "eastus").0, format!("0.777 {expected}"));

@@ -103,7 +103,7 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    fn asked(pairs: &[(&str, &str)]) -> Option<GpuRequest> {
+    fn requested(pairs: &[(&str, &str)]) -> Option<GpuRequest> {
         GpuRequest::resolve(None, &environment(pairs), true).unwrap()
     }
 
@@ -112,21 +112,21 @@ mod tests {
         for pairs in
             [&[][..], &[(DEVICES, "")], &[(DEVICES, "void")], &[(DEVICES, "void"), ("CUDA_VERSION", "12.4")]]
         {
-            assert_eq!(asked(pairs), None, "{pairs:?}");
+            assert_eq!(requested(pairs), None, "{pairs:?}");
         }
     }
 
     #[test]
     fn none_asks_for_the_driver_without_a_gpu() {
-        assert_eq!(asked(&[(DEVICES, "none")]).unwrap().devices, Devices::None);
+        assert_eq!(requested(&[(DEVICES, "none")]).unwrap().devices, Devices::None);
     }
 
     #[test]
     fn a_legacy_image_asks_for_everything() {
-        let request = asked(&[("CUDA_VERSION", "9.0.176")]).unwrap();
+        let request = requested(&[("CUDA_VERSION", "9.0.176")]).unwrap();
         assert_eq!(request.devices, Devices::All);
         assert!(request.capabilities.is_all());
-        assert_eq!(asked(&[("CUDA_VERSION", "12.4"), ("NVIDIA_REQUIRE_CUDA", "cuda>=12.4")]), None);
+        assert_eq!(requested(&[("CUDA_VERSION", "12.4"), ("NVIDIA_REQUIRE_CUDA", "cuda>=12.4")]), None);
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn lists_channels_and_extras_are_read() {
-        let request = asked(&[
+        let request = requested(&[
             (DEVICES, "0,nvidia.com/gpu=1,MIG-5a,1:0"),
             (CHANNELS, "0,2047"),
             ("NVIDIA_GDS", "enabled"),

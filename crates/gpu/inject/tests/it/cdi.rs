@@ -297,7 +297,7 @@ fn what_engines_refuse_is_found() {
 }
 
 #[test]
-fn a_device_in_two_files_of_a_folder_is_found() {
+fn a_device_in_two_files_of_a_directory_is_found() {
     let one = "cdiVersion: 0.3.0\nkind: a.b/c\ndevices:\n- name: x\n  containerEdits: {env: [A=1]}\n";
     let tree = DriverTree::new()
         .file("/etc/cdi/a.yaml", one)

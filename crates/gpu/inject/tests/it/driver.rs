@@ -10,10 +10,11 @@ use cudock_testkit::driver_tree::{
 
 use crate::support::DriverOf;
 
-fn folders(driver: &Driver) -> Vec<&str> {
-    let mut folders: Vec<&str> = driver.libraries.iter().map(|library| library.directory.as_str()).collect();
-    folders.dedup();
-    folders
+fn directories(driver: &Driver) -> Vec<&str> {
+    let mut directories: Vec<&str> =
+        driver.libraries.iter().map(|library| library.directory.as_str()).collect();
+    directories.dedup();
+    directories
 }
 
 #[test]
@@ -25,7 +26,7 @@ fn debians_driver_is_found_with_its_version_gpus_and_nodes() {
     let driver = tree.driver();
     assert_eq!(driver.suffix, VERSION);
     assert_eq!(driver.version.unwrap().to_string(), VERSION);
-    assert_eq!(folders(&driver), [DEBIAN]);
+    assert_eq!(directories(&driver), [DEBIAN]);
     let gpus: Vec<(u32, u32, &str)> =
         driver.gpus.iter().map(|gpu| (gpu.index, gpu.minor, gpu.bus.as_str())).collect();
     assert_eq!(gpus, [(0, 1, "0000:01:00.0"), (1, 0, "0000:41:00.0")], "by bus, and not by minor");
@@ -38,7 +39,7 @@ fn debians_driver_is_found_with_its_version_gpus_and_nodes() {
 }
 
 #[test]
-fn the_32_bit_folder_of_red_hat_is_told_from_the_64_bit_one() {
+fn the_32_bit_directory_of_red_hat_is_distinguished_from_the_64_bit_one() {
     if !can_make_devices() {
         return;
     }
@@ -46,9 +47,9 @@ fn the_32_bit_folder_of_red_hat_is_told_from_the_64_bit_one() {
         .library_of("/usr/lib64", "libcuda", VERSION, WIDE)
         .library_of("/usr/lib", "libcuda", VERSION, NARROW);
     let driver = tree.driver();
-    let words: Vec<(&str, ElfClass)> =
+    let classes: Vec<(&str, ElfClass)> =
         driver.libraries.iter().map(|library| (library.directory.as_str(), library.class)).collect();
-    assert_eq!(words, [("/usr/lib64", ElfClass::Bits64), ("/usr/lib", ElfClass::Bits32)]);
+    assert_eq!(classes, [("/usr/lib64", ElfClass::Bits64), ("/usr/lib", ElfClass::Bits32)]);
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn odd_places_are_found() {
     if !can_make_devices() {
         return;
     }
-    for folder in [
+    for directory in [
         "/usr/local/nvidia/lib64",
         "/usr/lib/x86_64-linux-gnu/nvidia/current",
         "/usr/lib64/nvidia",
@@ -66,13 +67,13 @@ fn odd_places_are_found() {
         let tree = two_gpus()
             .directory(DEBIAN)
             .directory("/usr/lib64")
-            .libraries(folder, &["libcuda", "libnvidia-ml"]);
-        assert_eq!(folders(&tree.driver()), [folder]);
+            .libraries(directory, &["libcuda", "libnvidia-ml"]);
+        assert_eq!(directories(&tree.driver()), [directory]);
     }
 }
 
 #[test]
-fn a_folder_of_the_loaders_configuration_is_found() {
+fn a_directory_of_the_loaders_configuration_is_found() {
     if !can_make_devices() {
         return;
     }
@@ -80,7 +81,7 @@ fn a_folder_of_the_loaders_configuration_is_found() {
         .file("/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n")
         .file("/etc/ld.so.conf.d/driver.conf", "/srv/driver/lib\n")
         .libraries("/srv/driver/lib", &["libcuda"]);
-    assert_eq!(folders(&tree.driver()), ["/srv/driver/lib"]);
+    assert_eq!(directories(&tree.driver()), ["/srv/driver/lib"]);
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn a_driver_container_is_a_root_of_its_own() {
         .program("/run/nvidia/driver/usr/bin/nvidia-smi");
     let driver = tree.driver();
     assert_eq!(driver.root, tree.at("/run/nvidia/driver"));
-    assert_eq!(folders(&driver), ["/usr/lib64"], "paths are those of the driver's root");
+    assert_eq!(directories(&driver), ["/usr/lib64"], "paths are those of the driver's root");
     assert_eq!(
         driver.libraries[0].host,
         tree.at(&format!("/run/nvidia/driver/usr/lib64/libcuda.so.{VERSION}"))
@@ -129,7 +130,7 @@ fn a_nix_store_is_found_through_its_links() {
         .link("/run/opengl-driver/lib/libnvidia-ml.so.1", &format!("{store}/libnvidia-ml.so.1"))
         .program("/nix/store/abc-nvidia-x11/bin/nvidia-smi");
     let driver = tree.driver();
-    assert_eq!(folders(&driver), [store]);
+    assert_eq!(directories(&driver), [store]);
     assert!(driver.files.iter().any(|file| file.inside.ends_with("abc-nvidia-x11/bin/nvidia-smi")));
 }
 
@@ -157,7 +158,7 @@ fn wsl() -> DriverTree {
 }
 
 #[test]
-fn a_new_library_beside_an_old_module_is_told_and_the_modules_version_is_preferred() {
+fn a_new_library_beside_an_old_module_is_reported_and_the_modules_version_is_preferred() {
     if !can_make_devices() {
         return;
     }
@@ -214,14 +215,14 @@ fn nvmls_order_and_names_are_taken_over() {
         return;
     }
     let mig = vec![MigDevice { uuid: Some("MIG-1".to_owned()), gpu_instance: 7, ..MigDevice::default() }];
-    let asked = [
+    let by_nvml = [
         DriverGpu {
             uuid: Some("GPU-bbbbbbbb-0000-0000-0000-000000000000".to_owned()),
             ..DriverGpu::default()
         },
         DriverGpu { bus: "00000000:01:00.0".to_owned(), mig: mig.clone(), ..DriverGpu::default() },
     ];
-    let driver = debian().driver().numbered_by(&asked);
+    let driver = debian().driver().numbered_by(&by_nvml);
     assert_eq!((driver.gpus[0].index, driver.gpus[0].minor), (0, 0));
     assert_eq!((driver.gpus[1].index, driver.gpus[1].minor), (1, 1));
     assert_eq!(driver.gpus[1].mig, mig);

@@ -194,25 +194,25 @@ fn display_brings_the_modeset_node() {
 }
 
 #[test]
-fn narrow_libraries_come_with_compat32_into_a_folder_of_their_own() {
+fn narrow_libraries_come_with_compat32_into_a_directory_of_their_own() {
     if !can_make_devices() {
         return;
     }
     let driver = debian().library_of("/usr/lib/i386-linux-gnu", "libcuda", VERSION, NARROW).driver();
-    let folder = Placement::Directory(PathBuf::from(DEBIAN));
-    let both = edits(&driver, &with("compute,compat32"), &folder).unwrap();
+    let placement = Placement::Directory(PathBuf::from(DEBIAN));
+    let both = edits(&driver, &with("compute,compat32"), &placement).unwrap();
     assert!(mounted(&both, &format!("{DEBIAN}/libcuda.so.{VERSION}")));
     assert!(mounted(&both, &format!("/usr/lib/i386-linux-gnu/libcuda.so.{VERSION}")));
-    let words: Vec<ElfClass> = both
+    let classes: Vec<ElfClass> = both
         .libraries
         .iter()
         .filter(|library| library.soname == "libcuda.so.1")
         .map(|library| library.class)
         .collect();
-    assert_eq!(words.len(), 2);
-    let wide = edits(&driver, &with("compute"), &folder).unwrap();
+    assert_eq!(classes.len(), 2);
+    let wide = edits(&driver, &with("compute"), &placement).unwrap();
     assert!(wide.libraries.iter().all(|library| library.class == ElfClass::Bits64));
-    let none = edits(&debian().driver(), &with("compute,compat32"), &folder).unwrap();
+    let none = edits(&debian().driver(), &with("compute,compat32"), &placement).unwrap();
     assert!(none.warnings[0].contains("no 32-bit libraries"), "{:?}", none.warnings);
 }
 
@@ -294,7 +294,7 @@ fn a_part_of_a_gpu_comes_with_its_card_and_two_capabilities() {
 }
 
 #[test]
-fn mig_administration_is_given_only_when_it_is_asked_for() {
+fn mig_administration_is_given_only_when_requested() {
     if !can_make_devices() {
         return;
     }
@@ -310,7 +310,7 @@ fn mig_administration_is_given_only_when_it_is_asked_for() {
 }
 
 #[test]
-fn channels_and_extras_are_given_when_they_are_asked_for() {
+fn channels_and_extras_are_given_when_requested() {
     if !can_make_devices() {
         return;
     }
@@ -328,8 +328,8 @@ fn channels_and_extras_are_given_when_they_are_asked_for() {
     let plain = given(&driver, &request("all"));
     assert_eq!(plain.devices.len(), 5, "{:?}", nodes(&plain));
     let extras = Extras { gds: true, gdrcopy: true, mofed: true, nvswitch: true, ..Extras::default() };
-    let asked = GpuRequest { imex_channels: vec![0], extras, ..GpuRequest::default() };
-    let edits = given(&driver, &asked);
+    let request_with_extras = GpuRequest { imex_channels: vec![0], extras, ..GpuRequest::default() };
+    let edits = given(&driver, &request_with_extras);
     assert_eq!(edits.devices.len(), 12, "{:?}", nodes(&edits));
     assert!(mounted(&edits, "/etc/cufile.json") && mounted(&edits, "/run/udev"));
     assert!(!mounted(&plain, "/run/udev"));

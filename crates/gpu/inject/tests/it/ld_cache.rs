@@ -99,7 +99,7 @@ fn the_driver_stands_in_front_of_others_of_its_name() {
 }
 
 #[test]
-fn both_words_of_a_library_are_kept_apart() {
+fn both_classes_of_a_library_are_kept_apart() {
     let driver = [
         library("libcuda.so.1", "/usr/lib64/libcuda.so.1", ElfClass::Bits64),
         library("libcuda.so.1", "/usr/lib/libcuda.so.1", ElfClass::Bits32),

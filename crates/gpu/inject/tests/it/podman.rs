@@ -28,8 +28,8 @@ fn podman_gives_a_container_the_gpu_of_our_specification() {
     };
     let work = tempfile::tempdir().unwrap();
     let root = work.path().join("root");
-    for folder in ["proc", "dev", "sys", "etc", "tmp", "run", "bin", "lib", "usr"] {
-        fs::create_dir_all(root.join(folder)).unwrap();
+    for directory in ["proc", "dev", "sys", "etc", "tmp", "run", "bin", "lib", "usr"] {
+        fs::create_dir_all(root.join(directory)).unwrap();
     }
     fs::copy(busybox, root.join("bin/busybox")).unwrap();
     let driver = debian();
@@ -75,7 +75,7 @@ fn podman_gives_a_container_the_gpu_of_our_specification() {
         return;
     }
     assert!(output.status.success(), "{out}\n{err}");
-    for words in [
+    for expected in [
         "195, 255",
         "nvidiactl",
         "507,",
@@ -86,9 +86,9 @@ fn podman_gives_a_container_the_gpu_of_our_specification() {
         "cache is written",
         "EGLVisibleDGPUDevices\", 0x2",
     ] {
-        assert!(out.contains(words), "`{words}` is missing in:\n{out}\n{err}");
+        assert!(out.contains(expected), "`{expected}` is missing in:\n{out}\n{err}");
     }
-    assert!(!out.contains(" nvidia0"), "that GPU was not asked for:\n{out}");
+    assert!(!out.contains(" nvidia0"), "that GPU was not requested:\n{out}");
 }
 
 /// A specification where engines look, for as long as a test needs it.

@@ -10,8 +10,8 @@ use cudock_testkit::driver_tree::{DEBIAN, DriverTree};
 
 const ARCH: &str = std::env::consts::ARCH;
 
-fn edits(folder: &str) -> Edits {
-    let at = |name: &str| Path::new(folder).join(name);
+fn edits(directory: &str) -> Edits {
+    let at = |name: &str| Path::new(directory).join(name);
     Edits {
         links: vec![
             Link { path: at("libcuda.so.1"), target: PathBuf::from("libcuda.so.580.1") },
@@ -36,11 +36,11 @@ fn cached(tree: &DriverTree) -> Vec<(String, String)> {
     Cache::parse(&bytes).unwrap().entries.into_iter().map(|entry| (entry.name, entry.path)).collect()
 }
 
-fn libcuda(folder: &str) -> (String, String) {
-    ("libcuda.so.1".to_owned(), format!("{folder}/libcuda.so.1"))
+fn libcuda(directory: &str) -> (String, String) {
+    ("libcuda.so.1".to_owned(), format!("{directory}/libcuda.so.1"))
 }
 
-/// Everything below a folder that is not the given names: what an escape would have left.
+/// The names in a directory, sorted.
 fn names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -63,7 +63,7 @@ fn links_texts_and_cache_are_made() {
     assert_eq!(mode & 0o777, 0o644);
     assert!(!tree.at("/dev").exists(), "what is mounted later is left alone");
     assert!(!tree.at("/proc/driver").exists());
-    assert!(!tree.at("/etc/ld.so.conf.d").exists(), "a folder every ldconfig searches needs no line");
+    assert!(!tree.at("/etc/ld.so.conf.d").exists(), "a directory every ldconfig searches needs no line");
     assert_eq!(names(&tree.at("/etc")), ["ld.so.cache", "nvidia"], "nothing is left over");
 }
 
@@ -85,7 +85,7 @@ fn what_the_image_had_in_the_cache_stays_behind_the_driver() {
 }
 
 #[test]
-fn a_folder_of_its_own_is_remembered_for_ldconfig() {
+fn a_directory_of_its_own_is_added_for_ldconfig() {
     let tree = DriverTree::new();
     prepare_root(tree.path(), &edits("/usr/local/nvidia/lib64")).unwrap();
     let line = fs::read_to_string(tree.at("/etc/ld.so.conf.d/00-cudock.conf")).unwrap();
@@ -94,7 +94,7 @@ fn a_folder_of_its_own_is_remembered_for_ldconfig() {
 }
 
 #[test]
-fn musls_list_of_folders_grows_and_keeps_what_it_had() {
+fn musls_list_of_directories_grows_and_keeps_its_entries() {
     let path = format!("/etc/ld-musl-{ARCH}.path");
     let loader = format!("/lib/ld-musl-{ARCH}.so.1");
     let tree = DriverTree::new().file(&loader, "loader");
@@ -127,7 +127,7 @@ fn files_of_the_image_in_the_way_are_replaced() {
 }
 
 #[test]
-fn a_folder_in_the_way_is_an_error_with_its_place() {
+fn a_directory_in_the_way_is_an_error_with_its_path() {
     let tree = DriverTree::new().directory(&format!("{DEBIAN}/libcuda.so.1"));
     let error = prepare_root(tree.path(), &edits(DEBIAN)).unwrap_err();
     assert!(error.to_string().starts_with(&format!("cannot link {DEBIAN}/libcuda.so.1 in ")), "{error}");
@@ -216,7 +216,7 @@ fn the_images_own_library_directory_is_chosen() {
     assert_eq!(
         library_directory(hostile.path()).unwrap(),
         Path::new("/usr/lib"),
-        "a link that leads out is not a folder"
+        "a link that leads out is not a directory"
     );
 }
 

@@ -158,7 +158,7 @@ fn library(soname: &str, needed: &[&str], text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn unused_libraries_are_removed_when_asked_and_what_is_linked_opened_or_named_stays() {
+fn unused_libraries_are_removed_when_requested_and_what_is_linked_opened_or_named_stays() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let cuda = layer(

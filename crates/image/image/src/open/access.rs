@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_daemon_the_registry_is_asked() {
+    fn without_a_daemon_the_registry_is_used() {
         let source = ImageSource::parse("team/app:1.0").unwrap();
         let options = OpenOptions {
             platform: None,

@@ -519,7 +519,7 @@ fn one_of_two_images_in_a_layout_must_be_selected() {
     let error = unopened(&blobs, &index(&[named(second.clone(), "b"), named(first.clone(), "a")]));
     assert!(matches!(&error, ImageError::Several { names, .. } if names == &["a", "b"]), "{error}");
     assert!(error.hints()[0].ends_with(":a"), "{:?}", error.hints());
-    // Without names and platforms nothing is left to choose by, and the words must not end in an empty list.
+    // Without names and platforms nothing is left to choose by, and the message must not end in an empty list.
     let bare = |mut descriptor: Value| {
         descriptor.as_object_mut().unwrap().remove("platform");
         descriptor
@@ -534,13 +534,13 @@ fn a_missing_platform_is_reported_with_the_available_ones() {
     let (arm, power) = (blobs.image("arm64", &[]), blobs.image("ppc64le", &[]));
     let directory = tempfile::tempdir().unwrap();
     let wanted: Platform = "linux/riscv64".parse().unwrap();
-    let asked = OpenOptions { platform: Some(wanted), ..options(directory.path()) };
+    let options_for_riscv = OpenOptions { platform: Some(wanted), ..options(directory.path()) };
     // A single image is not used for another platform either.
     for (manifests, found) in
         [(vec![arm.clone(), power], vec!["linux/arm64", "linux/ppc64le"]), (vec![arm], vec!["linux/arm64"])]
     {
         blobs.write(directory.path(), &index(&manifests));
-        let error = open(&layout(directory.path()), &asked).err().unwrap();
+        let error = open(&layout(directory.path()), &options_for_riscv).err().unwrap();
         let ImageError::NoPlatform { requested, available, .. } = &error else { panic!("{error}") };
         assert_eq!(requested, "linux/riscv64");
         assert_eq!(*available, found);

@@ -365,12 +365,12 @@ fn a_registry_image_is_fetched_once_and_then_cached() {
     let options = asking(directory.path());
     let image = open(&ImageSource::Registry(reference(&server, "team/app:1.0")), &options).unwrap();
     assert_eq!(image.bytes_to_fetch(), stored_size(&layers()));
-    let asked = |layer: &Vec<u8>| server.count(&Digest::sha256_of(layer).to_string());
-    assert_eq!(layers().iter().map(asked).sum::<usize>(), 0, "layers are fetched when they are walked");
+    let fetches = |layer: &Vec<u8>| server.count(&Digest::sha256_of(layer).to_string());
+    assert_eq!(layers().iter().map(fetches).sum::<usize>(), 0, "layers are fetched when they are walked");
     assert_is_the_image(&image, Origin::Registry);
     assert_eq!(image.bytes_to_fetch(), 0);
     assert_is_the_image(&image, Origin::Registry);
-    assert_eq!(layers().iter().map(asked).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(layers().iter().map(fetches).collect::<Vec<_>>(), [1, 1]);
     // By digest, no request is sent at all.
     let digest: Digest = top["manifests"][0]["digest"].as_str().unwrap().parse().unwrap();
     let mut by_digest = reference(&server, "team/app");

@@ -349,15 +349,15 @@ fn locked_layers_are_not_pruned() {
     let pruned = store.prune(&|_| false).unwrap();
     assert_eq!((pruned.layers, pruned.bytes), (1, 3));
     drop(first);
-    let asked = Mutex::new(Vec::new());
+    let queried = Mutex::new(Vec::new());
     let kept = store.prune(&|path| {
         // Whoever creates a container from it meanwhile waits, and then unpacks it again.
         let layer = fs::File::open(path.parent().unwrap()).unwrap();
-        assert!(layer.try_lock_shared().is_err(), "it is asked for while the layer is locked");
-        asked.lock().unwrap().push(path.to_owned());
+        assert!(layer.try_lock_shared().is_err(), "it is queried while the layer is locked");
+        queried.lock().unwrap().push(path.to_owned());
         true
     });
-    assert_eq!((kept.unwrap().layers, asked.into_inner().unwrap()), (0, paths));
+    assert_eq!((kept.unwrap().layers, queried.into_inner().unwrap()), (0, paths));
     assert_eq!(store.prune(&|_| false).unwrap().layers, 1);
     assert_eq!(bench.layers_on_disk().len(), 0);
 }

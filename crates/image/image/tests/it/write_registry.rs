@@ -82,7 +82,7 @@ fn stub(fail: impl Fn(&Request, usize) -> Option<Reply> + Send + Sync + 'static)
 }
 
 #[test]
-fn a_registry_that_fails_for_a_while_is_asked_again() {
+fn a_registry_that_fails_for_a_while_is_retried() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let server = stub(|request, number| {

@@ -181,7 +181,7 @@ mod tests {
             ("extra == 'cpu'", Ok(None)),
             ("sys_platform = 'linux'", Err(13)),
             ("sys_platform == 'linux", Err(16)),
-            ("colour == 'red'", Err(0)),
+            ("color == 'red'", Err(0)),
             ("sys_platform == 'linux' sys_platform", Err(24)),
             ("", Err(0)),
         ];

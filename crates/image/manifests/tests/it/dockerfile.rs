@@ -40,8 +40,8 @@ fn an_image_of_several_stages_is_what_its_last_one_is() {
     let declared = docker(
         r#"# syntax=docker/dockerfile:1
 ARG CUDA=12.4.1
-ARG FLAVOUR=devel
-FROM nvidia/cuda:${CUDA}-${FLAVOUR:-base}-ubuntu22.04 AS base
+ARG FLAVOR=devel
+FROM nvidia/cuda:${CUDA}-${FLAVOR:-base}-ubuntu22.04 AS base
 ENV DEBIAN_FRONTEND=noninteractive \
     PATH=/opt/venv/bin:$PATH
 RUN apt-get update && apt-get install -y --no-install-recommends \
@@ -220,7 +220,8 @@ fn an_entry_point_takes_arguments_as_docker_gives_them() {
     ];
     for (text, expected) in cases {
         let command = docker(text).command;
-        let expected = expected.map(|words| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let expected =
+            expected.map(|arguments| arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(command, expected, "{text}");
     }
 }

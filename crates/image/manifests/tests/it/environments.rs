@@ -108,7 +108,7 @@ triton==3.0.0
 }
 
 #[test]
-fn markers_are_decided_for_the_machine_that_is_asked_about() {
+fn markers_are_evaluated_for_the_given_machine() {
     let text = "nvidia-cublas-cu12==12.1.3.1 ; platform_system == 'Linux' and platform_machine == 'x86_64'\n";
     let count = |machine| read_for(FileKind::Requirements, "r", text, machine).unwrap().packages.len();
     assert_eq!((count(Arch::X86_64), count(Arch::Aarch64)), (1, 0));

@@ -57,14 +57,14 @@ fn a_broken_file_is_an_error_that_does_not_quote_it() {
         r#"{"auths":{"q.io":{"auth":["swordfish"]}}"#,
     ] {
         let error = found(json, "q.io", "a").unwrap_err();
-        let words = format!("{error} {error:?}");
-        assert!(words.contains("auth.json") && !words.contains("swordfish"), "{words}");
-        assert!(!words.contains("c3dvcmRmaXNo"), "{words}");
+        let message = format!("{error} {error:?}");
+        assert!(message.contains("auth.json") && !message.contains("swordfish"), "{message}");
+        assert!(!message.contains("c3dvcmRmaXNo"), "{message}");
     }
 }
 
 #[test]
-fn files_are_asked_in_the_order_of_the_ecosystem() {
+fn files_are_read_in_the_order_of_the_ecosystem() {
     let root = tempfile::tempdir().unwrap();
     let at = |path: &str| root.path().join(path);
     let environment = Environment::of(

@@ -77,9 +77,9 @@ fn a_wrong_name_says_which_part_is_wrong() {
         ("a\u{1b}[31m", "only"),
     ] {
         let Err(error) = name.parse::<Reference>() else { panic!("{name} was taken") };
-        let words = error.to_string();
-        assert!(words.contains(says), "{name}: {words}");
-        assert!(!words.contains('\u{1b}'));
+        let message = error.to_string();
+        assert!(message.contains(says), "{name}: {message}");
+        assert!(!message.contains('\u{1b}'));
     }
 }
 

@@ -13,7 +13,7 @@ use tempfile::tempdir;
 
 use crate::support::{Reply, Request, noise, read_request};
 
-/// Listens as long as the test's process lives; the paths asked for are remembered.
+/// Listens as long as the test's process lives; the requested paths are recorded.
 fn start(socket: &Path, handler: impl Fn(&Request) -> Reply + Send + 'static) -> Arc<Mutex<Vec<String>>> {
     let listener = UnixListener::bind(socket).unwrap();
     let paths: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -46,8 +46,8 @@ fn an_image_is_streamed_to_a_file_however_it_is_framed() {
         }
     }
     for chunked in [false, true] {
-        let (folder, image) = (tempdir().unwrap(), noise(300_000));
-        let socket = folder.path().join("d.sock");
+        let (directory, image) = (tempdir().unwrap(), noise(300_000));
+        let socket = directory.path().join("d.sock");
         let paths = start(&socket, {
             let image = image.clone();
             move |request| {
@@ -55,21 +55,21 @@ fn an_image_is_streamed_to_a_file_however_it_is_framed() {
                 Reply { chunked, ..Reply::new(200, body) }
             }
         });
-        let (to, last) = (folder.path().join("image.tar"), Last::default());
+        let (to, last) = (directory.path().join("image.tar"), Last::default());
         daemon::export("nvidia/cuda:12.4", &[socket], &to, Some(&last)).unwrap();
         assert_eq!(fs::read(&to).unwrap(), image);
         assert_eq!(*last.0.lock().unwrap(), 300_000);
-        let asked = paths.lock().unwrap().clone();
-        assert_eq!(asked, ["/images/nvidia%2Fcuda%3A12.4/json", "/images/nvidia%2Fcuda%3A12.4/get"]);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        let requested = paths.lock().unwrap().clone();
+        assert_eq!(requested, ["/images/nvidia%2Fcuda%3A12.4/json", "/images/nvidia%2Fcuda%3A12.4/get"]);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 }
 
 #[test]
 fn a_stream_that_breaks_off_leaves_no_file() {
     for chunked in [false, true] {
-        let folder = tempdir().unwrap();
-        let socket = folder.path().join("d.sock");
+        let directory = tempdir().unwrap();
+        let socket = directory.path().join("d.sock");
         start(&socket, move |request| {
             if request.path.ends_with("/get") {
                 Reply { chunked, ..Reply::new(200, noise(300_000)) }.cut_after(100_000)
@@ -77,18 +77,18 @@ fn a_stream_that_breaks_off_leaves_no_file() {
                 Reply::new(200, "{}")
             }
         });
-        let to = folder.path().join("image.tar");
+        let to = directory.path().join("image.tar");
         let error = daemon::export("a", std::slice::from_ref(&socket), &to, None).unwrap_err();
         assert!(error.to_string().contains(&socket.display().to_string()), "{error}");
         assert!(error.to_string().contains("broke off") && error.is_outside(), "{error}");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }
 
 #[test]
 fn the_first_daemon_that_has_the_image_is_taken() {
-    let folder = tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
+    let directory = tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
     start(&at("broken"), |_| refusal(500, "no space left"));
     start(&at("without"), |_| refusal(404, "no such image"));
     start(&at("with"), |_| Reply::new(200, "image"));
@@ -107,9 +107,9 @@ fn the_first_daemon_that_has_the_image_is_taken() {
 }
 
 #[test]
-fn an_image_that_no_daemon_has_is_told_apart_from_no_daemon() {
-    let folder = tempdir().unwrap();
-    let (socket, to) = (folder.path().join("d.sock"), folder.path().join("image.tar"));
+fn an_image_that_no_daemon_has_is_distinguished_from_no_daemon() {
+    let directory = tempdir().unwrap();
+    let (socket, to) = (directory.path().join("d.sock"), directory.path().join("image.tar"));
     let none = daemon::export("a", std::slice::from_ref(&socket), &to, None).unwrap_err();
     assert!(matches!(none, Error::NoDaemon { .. }), "{none:?}");
     assert!(none.to_string().contains("d.sock") && none.is_outside());
@@ -122,8 +122,8 @@ fn an_image_that_no_daemon_has_is_told_apart_from_no_daemon() {
 
 #[test]
 fn a_daemon_that_talks_nonsense_is_an_error_that_names_its_socket() {
-    let folder = tempdir().unwrap();
-    let socket = folder.path().join("d.sock");
+    let directory = tempdir().unwrap();
+    let socket = directory.path().join("d.sock");
     let listener = UnixListener::bind(&socket).unwrap();
     thread::spawn(move || {
         for stream in listener.incoming() {

@@ -21,13 +21,13 @@ fn manifest() -> Reply {
 
 #[test]
 fn a_tag_gives_the_bytes_their_digest_and_their_type() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let digest = Digest::sha256_of(MANIFEST.as_bytes());
     let server = Server::start({
         let digest = digest.to_string();
         move |_| manifest().with("Docker-Content-Digest", digest.clone())
     });
-    let client = client(folder.path());
+    let client = client(directory.path());
     let document = client.manifest(&server.image("a/b:1.0")).unwrap();
     assert_eq!((document.digest, document.media_type.as_str()), (digest, INDEX_TYPE));
     assert_eq!(document.bytes, MANIFEST.as_bytes());
@@ -43,30 +43,30 @@ fn a_tag_gives_the_bytes_their_digest_and_their_type() {
 }
 
 #[test]
-fn a_document_asked_for_by_digest_is_kept_and_found_offline() {
-    let folder = tempdir().unwrap();
+fn a_document_requested_by_digest_is_kept_and_found_offline() {
+    let directory = tempdir().unwrap();
     let server = Server::start(|_| manifest());
     for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
         let image = server.image("a/b:1.0").at(Digest::of(algorithm, MANIFEST.as_bytes()));
-        let offline = Client::new(Options { offline: true, ..options(folder.path()) }).unwrap();
+        let offline = Client::new(Options { offline: true, ..options(directory.path()) }).unwrap();
         assert!(matches!(offline.manifest(&image), Err(Error::Offline { .. })));
         let before = server.requests().len();
-        let document = client(folder.path()).manifest(&image).unwrap();
+        let document = client(directory.path()).manifest(&image).unwrap();
         assert_eq!(offline.manifest(&image).unwrap(), document);
-        assert_eq!(client(folder.path()).manifest(&image).unwrap(), document);
+        assert_eq!(client(directory.path()).manifest(&image).unwrap(), document);
         assert_eq!(server.requests().len(), before + 1);
     }
-    let offline = Client::new(Options { offline: true, ..options(folder.path()) }).unwrap();
+    let offline = Client::new(Options { offline: true, ..options(directory.path()) }).unwrap();
     assert!(matches!(offline.manifest(&server.image("a/b:1.0")), Err(Error::Offline { .. })));
 }
 
 #[test]
 fn a_kept_document_that_is_damaged_is_fetched_anew() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let server = Server::start(|_| manifest());
     let digest = Digest::sha256_of(MANIFEST.as_bytes());
     let image = server.image("a").at(digest.clone());
-    let client = client(folder.path());
+    let client = client(directory.path());
     client.manifest(&image).unwrap();
     fs::write(client.store().path_of(&digest).unwrap(), "{}").unwrap();
     assert_eq!(client.manifest(&image).unwrap().bytes, MANIFEST.as_bytes());
@@ -76,10 +76,10 @@ fn a_kept_document_that_is_damaged_is_fetched_anew() {
 
 #[test]
 fn a_document_that_came_as_a_blob_is_kept_as_a_document_and_stays_where_it_is() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let server = Server::start(|_| manifest());
     let digest = Digest::sha256_of(MANIFEST.as_bytes());
-    let (image, client) = (server.image("a").at(digest.clone()), client(folder.path()));
+    let (image, client) = (server.image("a").at(digest.clone()), client(directory.path()));
     let path = client.blob(&image, &digest, MANIFEST.len() as u64).unwrap();
     let before = fs::metadata(&path).unwrap().ino();
     assert_eq!(client.manifest(&image).unwrap().media_type, INDEX_TYPE);
@@ -90,45 +90,45 @@ fn a_document_that_came_as_a_blob_is_kept_as_a_document_and_stays_where_it_is() 
 
 #[test]
 fn a_client_is_shared_by_threads() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let server = Server::start(|_| manifest());
     let (client, image) =
-        (client(folder.path()), server.image("a").at(Digest::sha256_of(MANIFEST.as_bytes())));
+        (client(directory.path()), server.image("a").at(Digest::sha256_of(MANIFEST.as_bytes())));
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| assert_eq!(client.manifest(&image).unwrap().bytes, MANIFEST.as_bytes()));
         }
     });
-    assert_eq!(fs::read_dir(folder.path().join("cache/media-types/sha256")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(directory.path().join("cache/media-types/sha256")).unwrap().count(), 1);
 }
 
 #[test]
 fn a_document_that_is_not_the_one_promised_is_refused() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let other = Digest::sha256_of(b"other");
     let server = Server::start({
         let other = other.to_string();
         move |_| manifest().with("Docker-Content-Digest", other.clone())
     });
     for image in [server.image("a:tag"), server.image("a").at(other.clone())] {
-        let error = client(folder.path()).manifest(&image).unwrap_err();
-        let words = error.to_string();
+        let error = client(directory.path()).manifest(&image).unwrap_err();
+        let message = error.to_string();
         assert!(matches!(error, Error::WrongDigest { .. }), "{error:?}");
-        assert!(words.contains(&other.to_string()), "{words}");
-        assert!(words.contains(&Digest::sha256_of(MANIFEST.as_bytes()).to_string()), "{words}");
+        assert!(message.contains(&other.to_string()), "{message}");
+        assert!(message.contains(&Digest::sha256_of(MANIFEST.as_bytes()).to_string()), "{message}");
     }
-    assert!(client(folder.path()).store().path_of(&other).is_none());
+    assert!(client(directory.path()).store().path_of(&other).is_none());
 }
 
 #[test]
 fn a_document_beyond_four_mebibytes_is_refused_however_it_is_sent() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let largest = usize::try_from(MAX_DOCUMENT).unwrap();
     for (length, chunked, is_taken) in
         [(largest, true, true), (largest + 1, true, false), (largest + 1, false, false)]
     {
         let server = Server::start(move |_| Reply { chunked, ..Reply::new(200, vec![b' '; length]) });
-        let result = client(folder.path()).manifest(&server.image("a"));
+        let result = client(directory.path()).manifest(&server.image("a"));
         assert_eq!(result.is_ok(), is_taken, "{length} {chunked}");
         let too_large = |error: &Error| matches!(error, Error::Http { error, .. } if error.kind == HttpErrorKind::TooLarge);
         assert!(result.as_ref().err().is_none_or(too_large), "{result:?}");
@@ -136,8 +136,8 @@ fn a_document_beyond_four_mebibytes_is_refused_however_it_is_sent() {
 }
 
 #[test]
-fn a_document_that_is_cut_is_asked_for_again() {
-    let folder = tempdir().unwrap();
+fn a_truncated_document_is_requested_again() {
+    let directory = tempdir().unwrap();
     let count = AtomicUsize::new(0);
     let server = Server::start(move |_| match count.fetch_add(1, Ordering::SeqCst) {
         0 => manifest().cut_after(5),
@@ -145,13 +145,13 @@ fn a_document_that_is_cut_is_asked_for_again() {
         2 => Reply::new(503, ""),
         _ => manifest(),
     });
-    assert_eq!(client(folder.path()).manifest(&server.image("a")).unwrap().bytes, MANIFEST.as_bytes());
+    assert_eq!(client(directory.path()).manifest(&server.image("a")).unwrap().bytes, MANIFEST.as_bytes());
     assert_eq!(server.requests().len(), 4);
 }
 
 #[test]
-fn what_is_not_there_is_told_apart() {
-    let folder = tempdir().unwrap();
+fn missing_names_missing_tags_and_web_pages_are_distinguished() {
+    let directory = tempdir().unwrap();
     let server = Server::start(|request| {
         if request.path.contains("unknown") {
             refusal(404, "NAME_UNKNOWN", "repository name not known to registry")
@@ -161,7 +161,7 @@ fn what_is_not_there_is_told_apart() {
             refusal(404, "MANIFEST_UNKNOWN", "manifest\\u001b[31m unknown")
         }
     });
-    let client = client(folder.path());
+    let client = client(directory.path());
     let name = client.manifest(&server.image("unknown:1")).unwrap_err();
     assert!(matches!(name, Error::NameUnknown { .. }), "{name:?}");
     assert!(name.hints()[0].contains("unknown"));
@@ -179,13 +179,13 @@ fn what_is_not_there_is_told_apart() {
 
 #[test]
 fn an_image_exists_or_not_unless_the_registry_does_not_say() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let server = Server::start(|request| match request.path.rsplit('/').next() {
         Some("there") => Reply::new(200, ""),
         Some("missing") => Reply::new(404, ""),
         _ => Reply::new(403, ""),
     });
-    let client = client(folder.path());
+    let client = client(directory.path());
     assert!(client.exists(&server.image("a/b:there")).unwrap());
     assert!(!client.exists(&server.image("a/b:missing")).unwrap());
     assert!(matches!(client.exists(&server.image("a/b:private")), Err(Error::Forbidden { .. })));
@@ -193,8 +193,8 @@ fn an_image_exists_or_not_unless_the_registry_does_not_say() {
 }
 
 #[test]
-fn a_mirror_that_does_not_answer_is_passed_over_and_the_origin_s_error_is_told() {
-    let folder = tempdir().unwrap();
+fn a_mirror_that_does_not_answer_is_skipped_and_the_error_of_the_origin_is_reported() {
+    let directory = tempdir().unwrap();
     let gone = Server::start(|_| Reply::new(200, "")).host();
     let origin =
         Server::start(
@@ -204,7 +204,7 @@ fn a_mirror_that_does_not_answer_is_passed_over_and_the_origin_s_error_is_told()
         );
     let conf =
         format!("[[registry]]\nprefix = \"{}\"\n[[registry.mirror]]\nlocation = \"{gone}\"\n", origin.host());
-    let client = Client::new(Options { mirrors: mirrors(&conf), ..options(folder.path()) }).unwrap();
+    let client = Client::new(Options { mirrors: mirrors(&conf), ..options(directory.path()) }).unwrap();
     assert!(client.manifest(&origin.image("a")).is_ok());
     let error = client.manifest(&origin.image("missing")).unwrap_err();
     assert!(
@@ -215,8 +215,8 @@ fn a_mirror_that_does_not_answer_is_passed_over_and_the_origin_s_error_is_told()
 
 #[test]
 fn a_registry_that_is_not_there_is_outside_trouble() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let gone = Server::start(|_| Reply::new(200, "")).image("a/b:1");
-    let error = client(folder.path()).manifest(&gone).unwrap_err();
+    let error = client(directory.path()).manifest(&gone).unwrap_err();
     assert!(error.to_string().ends_with("connection refused") && error.is_outside(), "{error}");
 }

@@ -61,10 +61,10 @@ fn auths(host: &str, user: &str, password: &str) -> String {
 
 #[test]
 fn a_token_for_nobody_is_fetched_once_and_used_again() {
-    let (folder, token) = (tempdir().unwrap(), secret());
+    let (directory, token) = (tempdir().unwrap(), secret());
     let service = token_service(&token, None);
     let registry = registry(&service, &token);
-    let client = client(folder.path());
+    let client = client(directory.path());
     for _ in 0..3 {
         client.manifest(&registry.image("a/b:1")).unwrap();
     }
@@ -75,10 +75,10 @@ fn a_token_for_nobody_is_fetched_once_and_used_again() {
 
 #[test]
 fn a_token_is_fetched_with_user_and_password() {
-    let (folder, token, password) = (tempdir().unwrap(), secret(), secret());
+    let (directory, token, password) = (tempdir().unwrap(), secret(), secret());
     let service = token_service(&token, Some(basic("me", &password)));
     let registry = registry(&service, &token);
-    let client = client_with_sign_in(folder.path(), &auths(&registry.host(), "me", &password));
+    let client = client_with_sign_in(directory.path(), &auths(&registry.host(), "me", &password));
     client.manifest(&registry.image("a/b:1")).unwrap();
     assert!(
         registry
@@ -90,10 +90,10 @@ fn a_token_is_fetched_with_user_and_password() {
 
 #[test]
 fn a_token_is_for_one_repository_only() {
-    let (folder, token) = (tempdir().unwrap(), secret());
+    let (directory, token) = (tempdir().unwrap(), secret());
     let service = token_service(&token, None);
     let registry = registry(&service, &token);
-    let client = client(folder.path());
+    let client = client(directory.path());
     client.manifest(&registry.image("a/b:1")).unwrap();
     client.manifest(&registry.image("a/c:1")).unwrap();
     assert_eq!(service.requests().len(), 2);
@@ -104,7 +104,7 @@ fn a_token_is_for_one_repository_only() {
 
 #[test]
 fn a_token_that_is_no_longer_taken_is_renewed() {
-    let (folder, tokens) = (tempdir().unwrap(), [secret(), secret()]);
+    let (directory, tokens) = (tempdir().unwrap(), [secret(), secret()]);
     let issued = Mutex::new(0);
     let service = Server::start({
         let tokens = tokens.clone();
@@ -115,14 +115,14 @@ fn a_token_that_is_no_longer_taken_is_renewed() {
         }
     });
     let realm = format!("http://{}/token", service.host());
-    let asked = Mutex::new(0);
+    let request_count = Mutex::new(0);
     let registry = Server::start(move |request| {
-        let mut asked = asked.lock().unwrap();
-        *asked += 1;
-        let token = &tokens[usize::from(*asked > 2)];
+        let mut request_count = request_count.lock().unwrap();
+        *request_count += 1;
+        let token = &tokens[usize::from(*request_count > 2)];
         guarded(request, &realm, &format!("Bearer {token}"))
     });
-    let client = client(folder.path());
+    let client = client(directory.path());
     client.manifest(&registry.image("a/b:1")).unwrap();
     client.manifest(&registry.image("a/b:1")).unwrap();
     assert_eq!((service.requests().len(), registry.requests().len()), (2, 4));
@@ -130,7 +130,7 @@ fn a_token_that_is_no_longer_taken_is_renewed() {
 
 #[test]
 fn a_registry_that_wants_a_password_gets_it() {
-    let (folder, password) = (tempdir().unwrap(), secret());
+    let (directory, password) = (tempdir().unwrap(), secret());
     let wanted = basic("me", &password);
     let registry = Server::start(move |request| {
         if request.header("authorization") == Some(&wanted) {
@@ -140,18 +140,18 @@ fn a_registry_that_wants_a_password_gets_it() {
         }
     });
     let image = registry.image("a/b:1");
-    let client = client_with_sign_in(folder.path(), &auths(&registry.host(), "me", &password));
+    let client = client_with_sign_in(directory.path(), &auths(&registry.host(), "me", &password));
     client.manifest(&image).unwrap();
     client.manifest(&image).unwrap();
     assert_eq!(registry.requests().len(), 3);
-    let error = support::client(folder.path()).manifest(&image).unwrap_err();
+    let error = support::client(directory.path()).manifest(&image).unwrap_err();
     assert!(matches!(error, Error::Unauthorized { signed_in: false, .. }), "{error:?}");
     assert!(error.hints()[0].contains(&format!("docker login {}", registry.host())));
 }
 
 #[test]
 fn an_identity_token_is_traded_for_a_token() {
-    let (folder, token, identity) = (tempdir().unwrap(), secret(), secret());
+    let (directory, token, identity) = (tempdir().unwrap(), secret(), secret());
     let service = Server::start({
         let (token, identity) = (token.clone(), identity.clone());
         move |request| {
@@ -170,37 +170,37 @@ fn an_identity_token_is_traded_for_a_token() {
     });
     let registry = registry(&service, &token);
     let config = format!("{{\"auths\":{{\"{}\":{{\"identitytoken\":\"{identity}\"}}}}}}", registry.host());
-    client_with_sign_in(folder.path(), &config).manifest(&registry.image("a/b:1")).unwrap();
+    client_with_sign_in(directory.path(), &config).manifest(&registry.image("a/b:1")).unwrap();
 }
 
 #[test]
-fn a_credential_helper_is_asked_for_the_host() {
+fn a_credential_helper_is_queried_for_the_host() {
     let _turn = my_turn();
     let (token, password) = (secret(), secret());
     for config in
         ["{\"credHelpers\":{\"HOST\":\"test\"},\"credsStore\":\"other\"}", "{\"credsStore\":\"test\"}"]
     {
-        let folder = tempdir().unwrap();
+        let directory = tempdir().unwrap();
         let service = token_service(&token, Some(basic("me", &password)));
         let registry = registry(&service, &token);
-        let asked = folder.path().join("asked");
+        let query = directory.path().join("query");
         script(
-            &folder.path().join("docker-credential-test"),
+            &directory.path().join("docker-credential-test"),
             &format!(
                 "read host\nprintf '%s %s' \"$1\" \"$host\" >'{}'\nprintf '{{\"Username\":\"me\",\"Secret\":\"{password}\"}}'",
-                asked.display()
+                query.display()
             ),
         );
-        let client = client_with_sign_in(folder.path(), &config.replace("HOST", &registry.host()));
+        let client = client_with_sign_in(directory.path(), &config.replace("HOST", &registry.host()));
         client.manifest(&registry.image("a/b:1")).unwrap();
-        assert_eq!(fs::read_to_string(asked).unwrap(), format!("get {}", registry.host()));
+        assert_eq!(fs::read_to_string(query).unwrap(), format!("get {}", registry.host()));
     }
 }
 
 #[test]
 fn a_helper_s_token_user_means_an_identity_token() {
     let _turn = my_turn();
-    let (folder, token, identity) = (tempdir().unwrap(), secret(), secret());
+    let (directory, token, identity) = (tempdir().unwrap(), secret(), secret());
     let service = Server::start({
         let (token, identity) = (token.clone(), identity.clone());
         move |request| {
@@ -210,8 +210,8 @@ fn a_helper_s_token_user_means_an_identity_token() {
     });
     let registry = registry(&service, &token);
     let answer = format!("printf '{{\"Username\":\"<token>\",\"Secret\":\"{identity}\"}}'");
-    script(&folder.path().join("docker-credential-test"), &answer);
-    let client = client_with_sign_in(folder.path(), "{\"credsStore\":\"test\"}");
+    script(&directory.path().join("docker-credential-test"), &answer);
+    let client = client_with_sign_in(directory.path(), "{\"credsStore\":\"test\"}");
     client.manifest(&registry.image("a/b:1")).unwrap();
 }
 
@@ -226,9 +226,9 @@ fn a_helper_that_fails_does_not_keep_public_images_from_us_and_is_named_for_priv
         ("while :; do echo LEAK; done", "too long"),
         ("echo LEAK", "not Username and Secret"),
     ] {
-        let folder = tempdir().unwrap();
-        script(&folder.path().join("docker-credential-test"), &text.replace("LEAK", &leak));
-        let client = client_with_sign_in(folder.path(), "{\"credsStore\":\"test\"}");
+        let directory = tempdir().unwrap();
+        script(&directory.path().join("docker-credential-test"), &text.replace("LEAK", &leak));
+        let client = client_with_sign_in(directory.path(), "{\"credsStore\":\"test\"}");
         let service = token_service(&token, None);
         client.manifest(&registry(&service, &token).image("a/b:1")).unwrap();
         let error = client.manifest(&registry(&service, "other").image("a/b:1")).unwrap_err();
@@ -236,30 +236,30 @@ fn a_helper_that_fails_does_not_keep_public_images_from_us_and_is_named_for_priv
         assert!(hint.contains("docker-credential-test") && hint.contains(says), "{hint}");
         assert!(!format!("{hint}{error}{error:?}").contains(&leak));
     }
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let service = token_service(&token, None);
-    let client = client_with_sign_in(folder.path(), "{\"credsStore\":\"../test\"}");
+    let client = client_with_sign_in(directory.path(), "{\"credsStore\":\"../test\"}");
     let error = client.manifest(&registry(&service, "other").image("a/b:1")).unwrap_err();
     assert!(error.hints()[0].contains("not one of a program"));
 }
 
 #[test]
-fn a_helper_that_knows_nothing_leaves_the_file_to_be_asked() {
+fn a_helper_without_credentials_leaves_them_to_the_file() {
     let _turn = my_turn();
-    let (folder, token, password) = (tempdir().unwrap(), secret(), secret());
+    let (directory, token, password) = (tempdir().unwrap(), secret(), secret());
     let service = token_service(&token, Some(basic("me", &password)));
     let registry = registry(&service, &token);
     script(
-        &folder.path().join("docker-credential-test"),
+        &directory.path().join("docker-credential-test"),
         "echo credentials not found in native keychain; exit 1",
     );
     let config = auths(&registry.host(), "me", &password).replacen('{', "{\"credsStore\":\"test\",", 1);
-    client_with_sign_in(folder.path(), &config).manifest(&registry.image("a/b:1")).unwrap();
+    client_with_sign_in(directory.path(), &config).manifest(&registry.image("a/b:1")).unwrap();
 }
 
 #[test]
 fn authorization_does_not_follow_a_redirect_to_another_host() {
-    let (folder, token, blob) = (tempdir().unwrap(), secret(), support::noise(5000));
+    let (directory, token, blob) = (tempdir().unwrap(), secret(), support::noise(5000));
     let service = token_service(&token, None);
     let storage = Server::start({
         let blob = blob.clone();
@@ -274,7 +274,7 @@ fn authorization_does_not_follow_a_redirect_to_another_host() {
         Reply { status: 200, .. } => Reply::new(302, "").with("Location", "/v2/a/b/here/blob"),
         refusal => refusal,
     });
-    client(folder.path()).blob(&registry.image("a/b"), &Digest::sha256_of(&blob), 5000).unwrap();
+    client(directory.path()).blob(&registry.image("a/b"), &Digest::sha256_of(&blob), 5000).unwrap();
     assert_eq!(storage.requests().len(), 1);
     assert_eq!(storage.requests()[0].path, "/signed?x=y");
     assert_eq!(storage.requests()[0].header("authorization"), None);
@@ -284,7 +284,7 @@ fn authorization_does_not_follow_a_redirect_to_another_host() {
 
 #[test]
 fn a_redirect_or_a_token_service_on_plain_http_elsewhere_is_refused() {
-    let (folder, password) = (tempdir().unwrap(), secret());
+    let (directory, password) = (tempdir().unwrap(), secret());
     let away = "http://registry.invalid/token";
     let registry = Server::start(move |request| {
         if request.path.contains("blobs") {
@@ -293,21 +293,21 @@ fn a_redirect_or_a_token_service_on_plain_http_elsewhere_is_refused() {
             Reply::new(401, "").with("WWW-Authenticate", format!("Bearer realm=\"{away}\""))
         }
     });
-    let client = client_with_sign_in(folder.path(), &auths(&registry.host(), "me", &password));
+    let client = client_with_sign_in(directory.path(), &auths(&registry.host(), "me", &password));
     let errors = [
         client.manifest(&registry.image("a/b:1")).unwrap_err(),
         client.blob(&registry.image("a/b"), &Digest::sha256_of(b"x"), 1).unwrap_err(),
     ];
     for error in errors {
-        let words = format!("{error} {error:?}");
-        assert!(words.contains("plain http") && !words.contains("signature"), "{words}");
+        let message = format!("{error} {error:?}");
+        assert!(message.contains("plain http") && !message.contains("signature"), "{message}");
     }
     assert_eq!(registry.requests().len(), 2);
 }
 
 #[test]
 fn a_challenge_from_behind_a_redirect_is_not_answered() {
-    let (folder, password) = (tempdir().unwrap(), secret());
+    let (directory, password) = (tempdir().unwrap(), secret());
     let thief = Server::start(|_| Reply::new(200, "{\"token\":\"x\"}"));
     let storage = Server::start({
         let challenge = format!("Bearer realm=\"http://{}/token\"", thief.host());
@@ -315,7 +315,7 @@ fn a_challenge_from_behind_a_redirect_is_not_answered() {
     });
     let to = format!("http://{}/blob", storage.host());
     let registry = Server::start(move |_| Reply::new(307, "").with("Location", &*to));
-    let client = client_with_sign_in(folder.path(), &auths(&registry.host(), "me", &password));
+    let client = client_with_sign_in(directory.path(), &auths(&registry.host(), "me", &password));
     let error = client.blob(&registry.image("a/b"), &Digest::sha256_of(b"x"), 1).unwrap_err();
     assert!(matches!(error, Error::Unauthorized { .. }), "{error:?}");
     assert!(thief.requests().is_empty());
@@ -323,9 +323,9 @@ fn a_challenge_from_behind_a_redirect_is_not_answered() {
 
 #[test]
 fn redirects_in_circles_end() {
-    let folder = tempdir().unwrap();
+    let directory = tempdir().unwrap();
     let registry = Server::start(|request| Reply::new(302, "").with("Location", request.path.clone()));
-    let error = client(folder.path()).manifest(&registry.image("a/b:1")).unwrap_err();
+    let error = client(directory.path()).manifest(&registry.image("a/b:1")).unwrap_err();
     assert!(error.to_string().contains("too many redirects"), "{error}");
 }
 
@@ -334,33 +334,33 @@ fn no_secret_is_in_any_error_even_if_the_registry_echoes_it() {
     let (token, password) = (secret(), secret());
     let encoded = basic("me", &password).replace("Basic ", "");
     for status in [400, 401, 403, 404, 418, 429, 500] {
-        let folder = tempdir().unwrap();
+        let directory = tempdir().unwrap();
         let service = token_service(&token, Some(basic("me", &password)));
         let realm = format!("http://{}/token", service.host());
-        let said = format!("bad token {token} from {password} as {encoded}");
+        let message = format!("bad token {token} from {password} as {encoded}");
         let registry = Server::start(move |request| match request.header("authorization") {
-            Some(_) => refusal(status, "DENIED", &said),
+            Some(_) => refusal(status, "DENIED", &message),
             None => guarded(request, &realm, "nobody"),
         });
-        let client = client_with_sign_in(folder.path(), &auths(&registry.host(), "me", &password));
+        let client = client_with_sign_in(directory.path(), &auths(&registry.host(), "me", &password));
         let error = client.manifest(&registry.image("a/b:1")).unwrap_err();
-        let words = format!("{error} {error:?} {error:#?} {:?}", error.hints());
+        let output = format!("{error} {error:?} {error:#?} {:?}", error.hints());
         for secret in [&token, &password, &encoded] {
-            assert!(!words.contains(secret.as_str()), "{status}: {words}");
+            assert!(!output.contains(secret.as_str()), "{status}: {output}");
         }
         assert!(service.requests().len() == 1, "{status}");
         if status == 403 {
-            assert!(words.contains("bad token … from …"), "{words}");
+            assert!(output.contains("bad token … from …"), "{output}");
         }
-        for entry in walk(&folder.path().join("cache")) {
+        for entry in walk(&directory.path().join("cache")) {
             assert!(!String::from_utf8_lossy(&fs::read(entry).unwrap()).contains(token.as_str()));
         }
     }
 }
 
 #[test]
-fn a_token_service_s_refusals_are_told_apart() {
-    let folder = tempdir().unwrap();
+fn the_refusals_of_a_token_service_are_distinguished() {
+    let directory = tempdir().unwrap();
     for (reply, requests) in [
         (Reply::new(401, ""), 1),
         (Reply::new(403, ""), 1),
@@ -374,7 +374,7 @@ fn a_token_service_s_refusals_are_told_apart() {
             let reply = reply.clone();
             move |_| reply.clone()
         });
-        let error = client(folder.path()).manifest(&registry(&service, "x").image("a/b:1")).unwrap_err();
+        let error = client(directory.path()).manifest(&registry(&service, "x").image("a/b:1")).unwrap_err();
         assert_eq!(service.requests().len(), requests, "{error:?}");
         match (reply.status, &error) {
             (401 | 403, Error::Unauthorized { .. }) => {}
@@ -388,9 +388,9 @@ fn a_token_service_s_refusals_are_told_apart() {
     }
 }
 
-fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() { files.extend(walk(&path)) } else { files.push(path) }
     }

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 /// Judges the text of a file of this name on a card with a driver.
 fn judged(name: &str, text: &str, gpu: &str, driver: &str) -> Judgement {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
     std::fs::write(&path, text).unwrap();
     let facts = Facts::embedded();
     let context = Context { facts: &facts, environment: &BTreeMap::new(), on_this_machine: false };

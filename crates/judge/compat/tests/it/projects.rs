@@ -243,7 +243,7 @@ fn onnxruntime_beside_cuda_wheels_needs_a_program_that_loads_them() {
 }
 
 #[test]
-fn a_program_of_an_untold_toolkit_works_where_every_toolkit_does() {
+fn a_program_of_an_unknown_toolkit_works_where_every_toolkit_does() {
     let lists = |architectures: &str| {
         format!(
             "project(a LANGUAGES CUDA)\nset(CMAKE_CUDA_ARCHITECTURES {architectures})\nadd_executable(a a.cu)\n"

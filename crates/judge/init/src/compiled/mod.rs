@@ -238,7 +238,7 @@ fn images(tags: &Tags, flavor: &str) -> Option<ImagePair> {
     // Before CUDA 12.4, the flavors have cuDNN's version in their name: cudnn8-runtime.
     let find = |system: &str, wanted: &str| {
         let grids = tags.grid.iter().filter(|grid| grid.os.iter().any(|os| os == system));
-        let flavors = grids.flat_map(|grid| &grid.flavours);
+        let flavors = grids.flat_map(|grid| &grid.flavors);
         let is_wanted = |known: &&String| match wanted.strip_prefix("cudnn-") {
             Some(kind) => known.starts_with("cudnn") && known.ends_with(kind),
             None => *known == wanted,

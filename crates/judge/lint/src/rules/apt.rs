@@ -65,7 +65,7 @@ fn recommended_packages(context: &LintContext<'_>, report: &mut Report<'_, '_>) 
         return;
     }
     // A compiler is most of what python3-pip recommends.
-    let has_compiler = context.image_base().is_some_and(|image| image.flavour.contains("devel"))
+    let has_compiler = context.image_base().is_some_and(|image| image.flavor.contains("devel"))
         || context
             .image_commands()
             .flat_map(|(_, command)| installed(command))

@@ -204,7 +204,7 @@ fn names_an_index(command: &Command<'_>) -> bool {
 
 /// The CUDA toolkit of a stage's base image, if it has nvcc.
 pub(super) fn toolkit_of_base(context: &LintContext<'_>, stage: usize) -> Option<CudaVersion> {
-    let image = context.cuda_image(stage).filter(|image| image.flavour.contains("devel"))?;
+    let image = context.cuda_image(stage).filter(|image| image.flavor.contains("devel"))?;
     Some(image.cuda.parse::<CudaRelease>().ok()?.version())
 }
 
@@ -238,8 +238,8 @@ pub(super) fn has_nvcc(context: &LintContext<'_>, stage: usize) -> Option<bool> 
     if copies {
         return None;
     }
-    if let Some(ImageTag { flavour, .. }) = context.cuda_image(stage) {
-        return Some(flavour.contains("devel"));
+    if let Some(ImageTag { flavor, .. }) = context.cuda_image(stage) {
+        return Some(flavor.contains("devel"));
     }
     let reference = &context.build.base_image(stage)?.reference;
     match split_reference(&reference.text).0 {

@@ -234,13 +234,13 @@ fn toolkit_on_cuda_image(context: &LintContext<'_>, report: &mut Report<'_, '_>)
 
 /// The problem with installing a package in an nvidia/cuda image, if there is one.
 fn what_is_installed(name: &str, image: &ImageTag, own: CudaVersion) -> Option<String> {
-    let is_devel = image.flavour.contains("devel");
-    if name.starts_with("libcudnn") && image.flavour.contains("cudnn") {
+    let is_devel = image.flavor.contains("devel");
+    if name.starts_with("libcudnn") && image.flavor.contains("cudnn") {
         // Other packages of cuDNN, such as the samples, are not in the image.
         let is_in_image = !name.contains("sample") && (is_devel || !name.contains("-dev"));
-        let is_other = image.flavour.contains("cudnn8") && name.starts_with("libcudnn9");
+        let is_other = image.flavor.contains("cudnn8") && name.starts_with("libcudnn9");
         return (is_in_image && !is_other).then(|| {
-            format!("is in the `{}` image already, where apt holds it at its version", image.flavour)
+            format!("is in the `{}` image already, where apt holds it at its version", image.flavor)
         });
     }
     match name {

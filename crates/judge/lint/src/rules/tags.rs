@@ -206,8 +206,8 @@ fn image_does_not_exist(context: &LintContext<'_>, report: &mut Report<'_, '_>) 
 /// Whether a tag means the same image as another, but for the spelling of cuDNN and the patch number.
 fn is_same_image(written: &str, near: &str) -> bool {
     let (Some(written), Some(near)) = (ImageTag::parse(written), ImageTag::parse(near)) else { return false };
-    let plain = |tag: &ImageTag| tag.flavour.rsplit('-').next().map(str::to_owned);
-    let has_cudnn = |tag: &ImageTag| tag.flavour.starts_with("cudnn");
+    let plain = |tag: &ImageTag| tag.flavor.rsplit('-').next().map(str::to_owned);
+    let has_cudnn = |tag: &ImageTag| tag.flavor.starts_with("cudnn");
     let minor = |tag: &ImageTag| tag.cuda.split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
     minor(&written) == minor(&near)
         && written.os == near.os

@@ -243,7 +243,7 @@ fn copies_are_from_stages_and_paths_that_exist() {
 }
 
 #[test]
-fn stages_without_use_and_tools_without_use_are_told_from_others() {
+fn unused_stages_and_tools_are_distinguished_from_others() {
     let tools = |more: &str| {
         two_stages(DEVEL, "nvcc -o /app a.cu", "nvidia/cuda:12.4.1-base-ubuntu22.04")
             + "RUN apt-get update && apt-get install -y --no-install-recommends gcc-12\n"

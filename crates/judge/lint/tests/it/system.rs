@@ -103,7 +103,7 @@ fn the_key_counts_where_the_repository_is_used() {
 }
 
 #[test]
-fn the_retired_repository_is_told_from_its_key() {
+fn the_retired_repository_is_recognized_by_its_key() {
     let repository = "https://developer.download.nvidia.com/compute/machine-learning/repos/ubuntu1804/x86_64";
     check(
         "CD0762",

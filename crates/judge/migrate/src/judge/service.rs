@@ -12,7 +12,7 @@ use crate::choice::Interface;
 impl Assessor<'_> {
     /// The text of the tables on unexpected behavior of a service.
     pub(super) fn behavior(&self, service: &str, id: &str) -> Option<String> {
-        let rows = &self.facts.services().behaviour;
+        let rows = &self.facts.services().behavior;
         rows.iter().find(|row| row.service == service && row.id == id).map(|row| row.text.clone())
     }
 

@@ -11,7 +11,7 @@ fn a_single_command_line_is_read() {
 }
 
 #[test]
-fn continued_lines_quotes_and_variables_lead_to_the_words_to_change() {
+fn continued_lines_quotes_and_variables_lead_to_the_text_to_change() {
     let script = "\
 #!/usr/bin/env bash
 set -euo pipefail

@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn any_arrangement_of_words_is_read_with_right_places(text in pieces()) {
+    fn any_sequence_of_pieces_is_read_with_the_right_spans(text in pieces()) {
         check(&text);
     }
 

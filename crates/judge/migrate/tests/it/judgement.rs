@@ -133,7 +133,7 @@ fn what_is_on_sale_is_left_alone() {
 }
 
 #[test]
-fn a_size_that_only_has_a_price_is_told_as_such() {
+fn a_size_that_only_has_a_price_is_reported_as_such() {
     let finding = &judged("az vm create --size Standard_ND96is_H100_v5")[0];
     assert_eq!((finding.code, finding.severity), (Some(codes::UNDOCUMENTED), Severity::Warning));
 }
@@ -257,13 +257,13 @@ fn gpus_by_name_are_on_sale_as_long_as_a_size_has_them() {
 }
 
 #[test]
-fn amd_is_replaced_by_amd_and_said_so_where_it_is_not() {
+fn amd_is_replaced_by_amd_and_another_maker_is_reported() {
     let finding = &judged("az vm create --size Standard_NV4as_v4")[0];
     assert!(instead(finding).iter().any(|name| name.contains("V710")), "{:?}", instead(finding));
     for one in &finding.replacements {
         let is_nvidia = one.gpu.id == "A10";
-        let told = one.changes.iter().any(|change| change.code == Some(codes::OTHER_MAKER));
-        assert_eq!(told, is_nvidia, "{}: {:?}", one.name, one.changes);
+        let is_reported = one.changes.iter().any(|change| change.code == Some(codes::OTHER_MAKER));
+        assert_eq!(is_reported, is_nvidia, "{}: {:?}", one.name, one.changes);
     }
 }
 

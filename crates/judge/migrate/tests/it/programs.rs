@@ -58,7 +58,7 @@ pool = batchmodels.PoolAddParameter(
 }
 
 #[test]
-fn low_priority_nodes_are_those_that_are_asked_for() {
+fn low_priority_nodes_are_those_that_are_requested() {
     let program =
         "_LOW_PRIORITY_NODES = 5\np = Pool(vm_size='x', target_low_priority_nodes=_LOW_PRIORITY_NODES)\n";
     assert_eq!(shown(program), ["2:49 low-priority nodes | target_low_priority_nodes | batch | - low"]);
@@ -99,7 +99,7 @@ fn notebooks_are_read_inside_of_their_texts() {
  "cells": [
   {"cell_type": "code", "source": [
     "from azureml.core import Workspace\n",
-    "# a comment of the notebook: Standard_NC6 is told, since a notebook is JSON\n",
+    "# a comment of the notebook: Standard_NC6 is reported, since a notebook is JSON\n",
     "cfg = AmlCompute.provisioning_configuration(vm_size='STANDARD_NC12')\n"
   ]}
  ]

@@ -1,4 +1,4 @@
-//! The files that replace old ones, and what is said about the rest.
+//! The files that replace old ones, and what is reported about the rest.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn secrets_of_a_group_are_not_copied() {
 
 #[test]
 fn what_cannot_be_translated_is_an_error_and_writes_nothing() {
-    for (text, words) in [
+    for (text, expected) in [
         ("az vm create --size Standard_NC6\n", "nothing to translate"),
         ("from x import HyperDriveConfig\n", "cannot be read"),
         ("h = HyperDriveConfig(primary_metric_name='a')\n", "no hyperparameter_sampling"),
@@ -72,7 +72,7 @@ fn what_cannot_be_translated_is_an_error_and_writes_nothing() {
         let translation = translated("old", text);
         assert!(translation.files.is_empty(), "{text}");
         let all = shown(&translation);
-        assert!(all.contains("error: ") && all.contains(words), "{text}: {all}");
+        assert!(all.contains("error: ") && all.contains(expected), "{text}: {all}");
     }
 }
 

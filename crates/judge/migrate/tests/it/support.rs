@@ -12,13 +12,13 @@ pub(crate) fn shown(text: &str) -> Vec<String> {
 fn line(text: &str, choice: &Choice) -> String {
     let span = choice.span;
     assert!(text.get(span.start..span.end).is_some(), "{span:?}");
-    // The place must be that of the words, counted in another way.
+    // The position must be that of the text, counted in another way.
     let before = &text[..span.start];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     assert_eq!((span.line, span.column), (line, column));
     if let ChoiceKind::Size { name } = &choice.kind {
-        assert_eq!(&text[span.start..span.end], name, "a size stands where it is said to stand");
+        assert_eq!(&text[span.start..span.end], name, "a size is at its span");
     }
     let service = choice.service.map_or("-", AzureService::id);
     let region = choice.region.as_deref().unwrap_or("-");

@@ -41,7 +41,7 @@ fn an_exception_fails_the_batch_with_its_type_and_message_and_the_log_has_the_tr
 }
 
 #[test]
-fn a_gpu_without_memory_is_told_apart() {
+fn a_gpu_out_of_memory_is_distinguished() {
     let Some(models) = Models::new() else { return };
     let mut worker =
         models.start(&model("raise type('OutOfMemoryError', (RuntimeError,), {})('CUDA out of memory')"));

@@ -109,12 +109,12 @@ with zipfile.ZipFile(sys.argv[1], 'w') as archive:
         (reason, has_run)
     }
 
-    /// A file that is a program: it is refused with these words, and runs if it is trusted.
+    /// A file that is a program: it is refused with this message, and runs if it is trusted.
     #[track_caller]
-    fn needs_trust(&self, name: &str, words: &str) {
+    fn needs_trust(&self, name: &str, message: &str) {
         let (reason, has_run) = self.load(name, false);
         assert!(!has_run, "{name}: {reason}");
-        assert!(reason.contains(words) && reason.contains("pass --trust"), "{name}: {reason}");
+        assert!(reason.contains(message) && reason.contains("pass --trust"), "{name}: {reason}");
         assert!(self.load(name, true).1, "{name}: the attack does not work");
     }
 }

@@ -1,4 +1,4 @@
-//! What can be loaded, and what is said about the rest.
+//! What can be loaded, and what is reported about the rest.
 
 use cudock_engine::EngineSettings;
 use cudock_engine_python::PythonSettings;

@@ -162,8 +162,8 @@ mod tests {
         assert_eq!(forms.on_unsplit(1, &SplitError::NotJson, 8), SplitFailure::Search);
         assert_eq!(forms.on_unsplit(1, &SplitError::NotJson, 1), ALONE);
         assert!(!forms.is_alone(1));
-        let told = SplitFailure::Alone { is_news: false };
-        assert_eq!(forms.on_unsplit(2, &SplitError::NotJson, 8), told);
+        let known = SplitFailure::Alone { is_news: false };
+        assert_eq!(forms.on_unsplit(2, &SplitError::NotJson, 8), known);
         assert!(forms.is_alone(2) && !forms.is_alone(1));
     }
 

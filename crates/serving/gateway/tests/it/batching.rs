@@ -188,7 +188,7 @@ fn an_option_of_one_client_does_not_end_the_batches_of_others() {
 }
 
 #[test]
-fn an_upstream_without_capacity_is_not_asked_again_row_by_row() {
+fn an_upstream_without_capacity_is_not_retried_row_by_row() {
     let (upstream, gateway, gate) = gated("", |request| match request.path.as_str() {
         "/predict" => Reply::new(503, "busy").with("retry-after", "7"),
         _ => Reply::new(200, ""),

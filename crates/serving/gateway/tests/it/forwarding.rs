@@ -221,7 +221,7 @@ fn the_span_of_a_request_is_the_parent_of_that_of_the_upstream() {
 }
 
 #[test]
-fn a_client_that_is_too_fast_is_told_when_to_retry() {
+fn a_client_that_is_too_fast_gets_a_retry_after_header() {
     let upstream = Server::start(echo);
     let gateway = TestGateway::start(&[upstream.address()], "rate_limit = '1/s:2'");
     for _ in 0..2 {

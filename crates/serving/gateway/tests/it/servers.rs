@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{JSON, gated};
 
-/// A server: how it is set up, what it is asked for each of three rows, and what it answers to these rows in one request.
+/// A server: how it is set up, the request for each of three rows, and what it answers to these rows in one request.
 struct ServerForm {
     name: &'static str,
     options: &'static str,

@@ -76,7 +76,7 @@ fn a_client_that_wants_events_gets_them_one_by_one() {
 }
 
 #[test]
-fn events_that_nobody_has_asked_for_are_not_held_to_their_end_either() {
+fn events_that_nobody_requested_are_not_held_to_their_end_either() {
     let (upstream, release, requests) = event_stream();
     let gateway = TestGateway::start(&[upstream], "");
     for _ in 0..2 {
@@ -123,7 +123,7 @@ fn an_answer_of_another_kind_comes_as_it_is_and_is_not_merged_with_json() {
 }
 
 #[test]
-fn an_answer_that_is_encoded_unasked_is_decoded_to_be_split() {
+fn an_answer_that_is_encoded_unrequested_is_decoded_to_be_split() {
     for encoding in [ContentEncoding::Gzip, ContentEncoding::Deflate, ContentEncoding::Zstd] {
         let upstream = Server::start(move |request| {
             let reply = echo(request);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_nobody_listens_on_is_told() {
+    fn a_port_nobody_listens_on_is_reported() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let target: ServerUrl = format!("127.0.0.1:{port}").parse().unwrap();
         assert!(matches!(target.reach(), Err(LoadError::Connect { .. })));

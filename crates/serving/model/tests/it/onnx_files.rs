@@ -54,7 +54,7 @@ fn constants_of_nodes_and_nested_graphs_are_counted() {
 }
 
 #[test]
-fn reductions_over_the_last_axes_are_told_from_others() {
+fn reductions_over_the_last_axes_are_distinguished_from_others() {
     // In two's complement, as protobuf has negative numbers.
     let (last, before) = (u64::MAX, u64::MAX - 1);
     let axes = |numbers: &[u64]| {

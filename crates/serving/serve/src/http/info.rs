@@ -109,7 +109,7 @@ pub(crate) fn status(service: &ModelService) -> HttpResponse {
             name: reading.name,
             memory_used: Some(reading.memory_used),
             memory_total: Some(reading.memory_total),
-            utilisation: reading.utilisation,
+            utilization: reading.utilization,
         })
         .collect();
     if devices.is_empty() {
@@ -181,7 +181,7 @@ fn cpu_status() -> DeviceStatus {
         name: "cpu".to_owned(),
         memory_used: total.zip(bytes("MemAvailable:")).map(|(total, free)| total.saturating_sub(free)),
         memory_total: total,
-        utilisation: None,
+        utilization: None,
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) const COUNTERS: [(&str, &str, ModelCount); 9] = [
     ("cudock_rows_total", "Rows of successful requests.", |totals| totals.counts.rows),
     ("cudock_batches_total", "Batches run.", |totals| totals.counts.batches),
     ("cudock_expired_total", "Requests whose deadline passed.", |totals| totals.counts.expired),
-    ("cudock_cancelled_total", "Requests whose client disconnected.", |totals| totals.counts.canceled),
+    ("cudock_canceled_total", "Requests whose client disconnected.", |totals| totals.counts.canceled),
     ("cudock_failed_total", "Requests that failed in the engine.", |totals| totals.counts.failed),
     ("cudock_engine_restarts_total", "Engines restarted.", |totals| totals.restarts),
     ("cudock_split_batches_total", "Batches run in parts for lack of device memory.", |totals| totals.splits),
@@ -40,7 +40,7 @@ const REJECTED: &str = "cudock_refused_total";
 pub(super) const GPU_GAUGES: [(&str, &str, DeviceValue); 3] = [
     ("cudock_gpu_memory_used_bytes", "Memory in use on the GPU.", |gpu| Some(gpu.memory_used as f64)),
     ("cudock_gpu_memory_total_bytes", "Memory of the GPU.", |gpu| Some(gpu.memory_total as f64)),
-    ("cudock_gpu_utilisation", "Share of time a kernel ran.", |gpu| gpu.utilisation),
+    ("cudock_gpu_utilization", "Share of time a kernel ran.", |gpu| gpu.utilization),
 ];
 
 /// `GET /metrics`

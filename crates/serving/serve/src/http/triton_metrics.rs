@@ -50,7 +50,7 @@ const PENDING: &str = "nv_inference_pending_request_count";
 
 /// Name, kind, description and value of each metric of a GPU.
 const GPU_METRICS: [(&str, &str, &str, DeviceValue); 6] = [
-    ("nv_gpu_utilization", "gauge", "Share of time a kernel ran.", |gpu| gpu.utilisation),
+    ("nv_gpu_utilization", "gauge", "Share of time a kernel ran.", |gpu| gpu.utilization),
     ("nv_gpu_memory_total_bytes", "gauge", "Memory of the GPU.", |gpu| Some(gpu.memory_total as f64)),
     ("nv_gpu_memory_used_bytes", "gauge", "Memory in use on the GPU.", |gpu| Some(gpu.memory_used as f64)),
     ("nv_gpu_power_usage", "gauge", "Power of the GPU in watts.", |gpu| gpu.power_watts),

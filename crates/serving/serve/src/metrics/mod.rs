@@ -90,7 +90,6 @@ pub(crate) struct RequestCounts {
     /// Invalid, or failed in the engine.
     pub(crate) failed: u64,
     /// The client disconnected.
-    #[serde(rename = "cancelled")]
     pub(crate) canceled: u64,
     /// The deadline passed in the queue.
     pub(crate) expired: u64,

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_line_breaks_in_its_name_is_not_served_and_told() {
+    fn what_has_line_breaks_in_its_name_is_reported_and_not_served() {
         let directory = tempfile::tempdir().unwrap();
         for file in
             ["a\nb.onnx", "a\x1b[31m/model.onnx", "good/1\r2/model.onnx", "good/3/model.onnx", "ö ü.onnx"]
@@ -208,9 +208,9 @@ mod tests {
         let found = find_models(&ModelSource::Directory(directory.path().to_owned())).unwrap();
         let names: Vec<_> = found.models.iter().map(|model| (&*model.name, &*model.version)).collect();
         assert_eq!(names, [("good", "3"), ("ö ü", "1")]);
-        let told: Vec<_> = found.unreadable.iter().map(ToString::to_string).collect();
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told.iter().all(|text| !text.contains(char::is_control)), "{told:?}");
+        let unreadable: Vec<_> = found.unreadable.iter().map(ToString::to_string).collect();
+        assert_eq!(unreadable.len(), 3, "{unreadable:?}");
+        assert!(unreadable.iter().all(|text| !text.contains(char::is_control)), "{unreadable:?}");
         let file = ModelSource::File { name: "a\nb".to_owned(), file: "m.onnx".into() };
         assert!(matches!(find_models(&file), Err(RepositoryError::Name { .. })));
     }

@@ -1,20 +1,20 @@
 // From strokes of a pen to the pixels a model takes. Pure functions: no document, no canvas.
 //
 // A stroke is a list of points [x, y] in any unit, y downwards. Data sets of digits do not hold drawings as they were
-// made: each was cut out, brought to one size and centred. So is what people draw here, or a model would not know it.
+// made: each was cut out, brought to one size and centered. So is what people draw here, or a model would not know it.
 
 // Points counted along each edge of a pixel: sixteen in a pixel, as the 8x8 data set of the example was made.
 const FINE = 4;
 
 // How a drawing sits in a picture of that many pixels a side. Pictures of 8x8 are filled from edge to edge; larger
-// ones follow MNIST: 20 of 28 pixels, by the centre of the ink.
+// ones follow MNIST: 20 of 28 pixels, by the center of the ink.
 export function frameOf(side) {
   return side <= 16
-    ? { box: side, pen: side * 0.17, centre: "box" }
-    : { box: (side * 20) / 28, pen: side * 0.095, centre: "ink" };
+    ? { box: side, pen: side * 0.17, center: "box" }
+    : { box: (side * 20) / 28, pen: side * 0.095, center: "ink" };
 }
 
-// The strokes brought to the size of the picture, in pixels, centred; `frame` as from frameOf.
+// The strokes brought to the size of the picture, in pixels, centered; `frame` as from frameOf.
 export function fitted(strokes, side, frame) {
   const points = strokes.flat();
   if (points.length === 0) return [];
@@ -35,8 +35,8 @@ export function fitted(strokes, side, frame) {
 export function rasterised(strokes, side, frame = frameOf(side)) {
   const placed = fitted(strokes, side, frame);
   const dark = inked(placed, side, frame.pen / 2);
-  if (frame.centre !== "ink" || placed.length === 0) return dark;
-  const [x, y] = centreOfInk(dark, side);
+  if (frame.center !== "ink" || placed.length === 0) return dark;
+  const [x, y] = centerOfInk(dark, side);
   const moved = placed.map((stroke) => stroke.map((point) => [point[0] + side / 2 - x, point[1] + side / 2 - y]));
   return inked(moved, side, frame.pen / 2);
 }
@@ -84,7 +84,7 @@ function distance(x, y, ax, ay, bx, by) {
   return Math.hypot(x - ax - near * (bx - ax), y - ay - near * (by - ay));
 }
 
-function centreOfInk(dark, side) {
+function centerOfInk(dark, side) {
   let [sum, x, y] = [0, 0, 0];
   dark.forEach((part, at) => {
     sum += part;

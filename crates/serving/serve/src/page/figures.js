@@ -47,7 +47,7 @@ export function batchSizes(history, key) {
   return recent.length > 0 ? { sizes: recent, live: true } : { sizes: now.batch_sizes, live: false };
 }
 
-// At most `most` bars: neighbouring sizes are put together where there are more. Counts become parts of the whole.
+// At most `most` bars: neighboring sizes are put together where there are more. Counts become parts of the whole.
 export function bars(sizes, most) {
   const sorted = [...sizes].sort((one, other) => one.rows - other.rows);
   const all = sorted.reduce((sum, { count }) => sum + count, 0);

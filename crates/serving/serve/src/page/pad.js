@@ -3,7 +3,7 @@
 const STEP = 0.04;
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-// Makes a pad of a canvas. `changed` is called with the strokes whenever they change, `repainted` when only their colour
+// Makes a pad of a canvas. `changed` is called with the strokes whenever they change, `repainted` when only their color
 // or size on the screen did.
 export function makePad(canvas, clearButton, changed, repainted) {
   let strokes = [];
@@ -80,11 +80,11 @@ export function makePad(canvas, clearButton, changed, repainted) {
   return { clear };
 }
 
-// The pixels as grey squares, ink as dark as it is.
+// The pixels as gray squares, ink as dark as it is.
 export function paintPixels(canvas, dark, side) {
   const context = sized(canvas);
   const line = (fraction) => Math.round((fraction * canvas.width) / side);
-  context.fillStyle = colour(canvas);
+  context.fillStyle = color(canvas);
   dark.forEach((part, at) => {
     const [column, row] = [at % side, Math.floor(at / side)];
     context.globalAlpha = part;
@@ -96,8 +96,8 @@ export function paintPixels(canvas, dark, side) {
 function paint(canvas, strokes, pen) {
   const context = sized(canvas);
   const edge = canvas.width;
-  context.strokeStyle = colour(canvas);
-  context.fillStyle = colour(canvas);
+  context.strokeStyle = color(canvas);
+  context.fillStyle = color(canvas);
   context.lineWidth = edge * 0.07;
   context.lineCap = "round";
   context.lineJoin = "round";
@@ -125,6 +125,6 @@ function sized(canvas) {
   return canvas.getContext("2d");
 }
 
-const colour = (canvas) => getComputedStyle(canvas).color;
+const color = (canvas) => getComputedStyle(canvas).color;
 
 const inside = (value) => Math.min(Math.max(value, 0), 1);

@@ -173,7 +173,7 @@ function showDevices(devices) {
     const known = device.memory_used !== null && device.memory_total > 0;
     const usage = known ? `${bytes(device.memory_used)} of ${bytes(device.memory_total)}` : "not known";
     showMeter(memory, "memory", usage, known ? device.memory_used / device.memory_total : null);
-    const busy = device.utilisation;
+    const busy = device.utilization;
     showMeter(work, "busy", busy === null ? "not known" : `${(busy * 100).toFixed(0)} %`, busy);
   });
 }

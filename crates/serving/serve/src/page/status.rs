@@ -120,7 +120,7 @@ pub(crate) struct DeviceStatus {
     /// Bytes, if known.
     pub(crate) memory_total: Option<u64>,
     /// Share of the last second in which it was busy, 0 to 1, if known.
-    pub(crate) utilisation: Option<f64>,
+    pub(crate) utilization: Option<f64>,
 }
 
 /// Serializes tensor specs with the names of the Open Inference Protocol.
@@ -183,7 +183,7 @@ mod tests {
                 name: "cpu".to_owned(),
                 memory_used: Some(1 << 30),
                 memory_total: Some(4 << 30),
-                utilisation: None,
+                utilization: None,
             }],
         }
     }
@@ -204,7 +204,7 @@ mod tests {
                 "max_batch": 64, "batch_limit": 16, "precision": null, "try_range": [0.0, 16.0],
                 "takes_images": true,
                 "totals": {
-                    "requests": 10, "rows": 20, "batches": 5, "refused": 0, "failed": 0, "cancelled": 0, "expired": 0
+                    "requests": 10, "rows": 20, "batches": 5, "refused": 0, "failed": 0, "canceled": 0, "expired": 0
                 },
                 "queue": {"rows": 3, "requests": 2},
                 "latency_ms": {
@@ -215,7 +215,7 @@ mod tests {
                 "batch_sizes": [{"rows": 4, "count": 5}]
             }],
             "devices": [
-                {"name": "cpu", "memory_used": 1_073_741_824, "memory_total": 4_294_967_296_u64, "utilisation": null}
+                {"name": "cpu", "memory_used": 1_073_741_824, "memory_total": 4_294_967_296_u64, "utilization": null}
             ]
         });
         assert_eq!(serde_json::to_value(digits()).unwrap(), expected);

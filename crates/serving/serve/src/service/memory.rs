@@ -102,7 +102,7 @@ mod tests {
             gpu,
             memory_used,
             memory_total: 1000,
-            utilisation: None,
+            utilization: None,
             power_watts: None,
             power_limit_watts: None,
             energy_millijoules: None,

@@ -60,7 +60,7 @@ pub struct DeviceReading {
     pub memory_used: u64,
     pub memory_total: u64,
     /// Share of the last sample period in which a kernel ran, 0 to 1.
-    pub utilisation: Option<f64>,
+    pub utilization: Option<f64>,
     pub power_watts: Option<f64>,
     pub power_limit_watts: Option<f64>,
     /// Energy used since the driver was loaded.

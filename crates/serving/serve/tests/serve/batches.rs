@@ -85,7 +85,7 @@ fn the_request_of_a_client_that_left_does_not_run() {
     leaving.write_all(request("POST", "/predict", "", &body).as_bytes()).unwrap();
     eventually("it is queued", || server.metric("cudock_queue_rows") == 1);
     drop(leaving);
-    eventually("it is withdrawn", || server.metric("cudock_cancelled_total") == 1);
+    eventually("it is withdrawn", || server.metric("cudock_canceled_total") == 1);
     server.control.release();
     eventually("the other request is finished", || server.metric("cudock_requests_total") == 1);
     assert_eq!(server.metric("cudock_rows_total"), 1);

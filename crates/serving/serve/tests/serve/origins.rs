@@ -116,8 +116,8 @@ fn a_foreign_page_gets_predictions_of_models_that_are_loaded_but_no_permission_t
     for foreign in FOREIGN {
         let response = server.send("POST", "/predict", foreign, r#"{"input": [[1, 2]]}"#);
         assert_eq!((response.status, response.header("access-control-allow-origin")), (200, None));
-        let asked = server.send("OPTIONS", "/predict", foreign, "");
-        assert_eq!((asked.status, asked.header("access-control-allow-origin")), (405, None));
+        let preflight = server.send("OPTIONS", "/predict", foreign, "");
+        assert_eq!((preflight.status, preflight.header("access-control-allow-origin")), (405, None));
     }
 }
 

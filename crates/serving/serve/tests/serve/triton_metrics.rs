@@ -42,7 +42,7 @@ fn reading() -> DeviceReading {
         gpu: 0,
         memory_used: 5,
         memory_total: 10,
-        utilisation: Some(0.5),
+        utilization: Some(0.5),
         power_watts: Some(300.5),
         power_limit_watts: Some(700.0),
         energy_millijoules: Some(2500),

@@ -212,7 +212,7 @@ impl Eight {
         Self(self.0.unbounded_shl(64 - 8 * count)).value()
     }
 
-    /// The number that eight digits make: neighbours are joined to pairs, pairs to fours, fours to eight.
+    /// The number that eight digits make: neighbors are joined to pairs, pairs to fours, fours to eight.
     #[inline(always)]
     fn value(self) -> u64 {
         let pairs = self.0.wrapping_mul(10).wrapping_add(self.0 >> 8);

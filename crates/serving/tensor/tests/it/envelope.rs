@@ -49,13 +49,13 @@ fn rows_may_be_objects_with_each_input_by_name() {
 
 #[test]
 fn bytes_are_base64_in_an_object() {
-    let words = one(DType::String, &[None]);
+    let signature = one(DType::String, &[None]);
     for body in [
         r#"{"instances": [{"b64": "/wA="}, "a"]}"#,
         r#"{"inputs": {"x": [ { "b64" : "/wA=" } , "a"]}}"#,
         r#"{"instances": [{"x": {"b64": "/wA="}}, {"x": "a"}]}"#,
     ] {
-        assert_eq!(read(body, &words).unwrap().inputs, [strings(&[2], &[&[255, 0], b"a"])], "{body}");
+        assert_eq!(read(body, &signature).unwrap().inputs, [strings(&[2], &[&[255, 0], b"a"])], "{body}");
     }
 }
 
@@ -129,8 +129,9 @@ fn csv_has_a_row_on_each_line() {
         let found = read(body, &[None, Some(2)]).unwrap_err().to_string();
         assert!(found.contains(error), "{body}: {found}");
     }
-    let words = csv::read(b"a, b\nc,\"\n", &one(DType::String, &[None, Some(2)]), &RequestLimits::default());
-    assert_eq!(words.unwrap().inputs, [strings(&[2, 2], &[b"a", b"b", b"c", b"\""])]);
+    let request =
+        csv::read(b"a, b\nc,\"\n", &one(DType::String, &[None, Some(2)]), &RequestLimits::default());
+    assert_eq!(request.unwrap().inputs, [strings(&[2, 2], &[b"a", b"b", b"c", b"\""])]);
 }
 
 #[test]

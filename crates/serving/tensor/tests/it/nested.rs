@@ -22,8 +22,8 @@ fn arrays_of_any_depth_become_their_shape() {
     );
     assert_eq!(read("[]", DType::F32).unwrap(), f32s(&[0], &[]));
     assert_eq!(read("[[],[]]", DType::F32).unwrap(), f32s(&[2, 0], &[]));
-    let words = strings(&[2, 1], &[b"a\n\"", "äé€😀".as_bytes()]);
-    assert_eq!(read(r#"[["a\n\""],["ä\u00e9\u20AC\ud83d\uDE00"]]"#, DType::String).unwrap(), words);
+    let expected = strings(&[2, 1], &[b"a\n\"", "äé€😀".as_bytes()]);
+    assert_eq!(read(r#"[["a\n\""],["ä\u00e9\u20AC\ud83d\uDE00"]]"#, DType::String).unwrap(), expected);
     assert_eq!(read("[true,false,1,0]", DType::Bool).unwrap().data()[..], [1, 0, 1, 0]);
 }
 

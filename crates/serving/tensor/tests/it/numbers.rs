@@ -100,7 +100,7 @@ fn decimals_next_to_the_middle_between_two_f32_are_rounded_right() {
         if !next.is_finite() {
             continue;
         }
-        // Exact: f64 has the bits for the middle of two neighbours.
+        // Exact: f64 has the bits for the middle of two neighbors.
         let middle = f64::midpoint(f64::from(value), f64::from(next));
         let nudged = f64::from_bits((middle.to_bits() + random.below(41)).wrapping_sub(20));
         let places = 12 + random.below(28) as usize;
@@ -272,7 +272,7 @@ fn bfloats_are_rounded_once() {
 
 #[test]
 fn a_half_float_next_to_a_middle_needs_all_digits() {
-    // 1 + 2^-11 is the middle between 1 and its neighbour 0x3c01.
+    // 1 + 2^-11 is the middle between 1 and its neighbor 0x3c01.
     for (text, bits) in [
         ("1.00048828125", 0x3c00_u16),
         ("1.000488281250000000000000000000000000000000000000001", 0x3c01),
@@ -288,7 +288,7 @@ fn a_half_float_next_to_a_middle_needs_all_digits() {
         assert_eq!(read(text, DType::F16).unwrap().data()[..], bits.to_le_bytes(), "{text}");
     }
     for (text, bits) in [
-        // The middle between zero and the smallest bfloat, 2^-134, and its neighbours.
+        // The middle between zero and the smallest bfloat, 2^-134, and its neighbors.
         ("4.591774807899560578e-41", 0),
         ("4.591774807899560579e-41", 1),
         ("4.59177480789956057800e-41", 0),

@@ -278,7 +278,7 @@ proptest! {
         let length = oip::write(&InferenceResponse { outputs: tensors.clone() }, &signature, &options, "m", "1", &mut out).unwrap();
         let head: Value = serde_json::from_slice(&out[..length.unwrap_or(out.len())]).unwrap();
         prop_assert_eq!(&head["outputs"][0]["name"], &json!("o0"));
-        // The head of an response is that of a request but for two words.
+        // The head of a response is that of a request but for two names.
         let text = String::from_utf8(out[..length.unwrap_or(out.len())].to_vec()).unwrap();
         let text = text.replace("\"outputs\":", "\"inputs\":").replace("{\"name\":\"o", "{\"name\":\"i");
         let body = Bytes::from([text.as_bytes(), &out[length.unwrap_or(out.len())..]].concat());

@@ -1,4 +1,4 @@
-//! Sweeps for the tests of views, told by their events.
+//! Sweeps for the tests of views, given by their events.
 
 use std::time::Duration;
 

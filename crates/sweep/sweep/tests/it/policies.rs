@@ -189,7 +189,7 @@ fn a_trial_that_starts_over_is_forgotten() {
 }
 
 #[test]
-fn the_arithmetic_is_told_as_a_sentence() {
+fn the_arithmetic_is_shown_as_a_comparison() {
     let text = |slack, goal, curves: &[&[f64]]| judge(bandit(slack), goal, curves, 1).unwrap().to_string();
     let maximize = |slack| text(slack, Goal::Maximize, &[&[0.8], &[0.61]]);
     assert_eq!(maximize(Slack::Factor(0.2)), "0.61 < 0.8 / (1 + 0.2) = 0.667");
@@ -233,7 +233,7 @@ fn compared(policy: TerminationPolicy, goal: Goal, curve: &[f64]) -> f64 {
 }
 
 proptest! {
-    /// All trials have come to the same step, and the same history is asked about each.
+    /// All trials have come to the same step, and each is judged by the same history.
     #[test]
     fn a_better_trial_is_never_stopped_before_a_worse_one(
         policy in policy(),
@@ -244,7 +244,7 @@ proptest! {
         let goal = if maximize { Goal::Maximize } else { Goal::Minimize };
         let slices: Vec<&[f64]> = curves.iter().map(Vec::as_slice).collect();
         let mut history = history(goal, &slices);
-        // Only trials that run are asked about.
+        // Only trials that run are judged.
         let is_ended = |trial: u32| trial >= 2 && ended >> trial & 1 == 1;
         (0..slices.len() as u32).filter(|trial| is_ended(*trial)).for_each(|trial| history.end(TrialId(trial)));
         let running: Vec<(f64, bool)> = (0..slices.len() as u32)

@@ -198,7 +198,7 @@ proptest! {
 }
 
 #[test]
-fn proposals_are_journaled_so_a_sampler_is_asked_once() {
+fn proposals_are_journaled_so_a_sampler_is_called_once() {
     let mut sweep = Sweep::replay(&[record(0, created(plan(3), 3))]).unwrap();
     let actions = sweep.next(at(1));
     assert_eq!(actions.len(), 3);

@@ -23,7 +23,7 @@ struct Process {
     end: u64,
     end_with: AttemptEnd,
     values: Vec<f64>,
-    /// When it is gone after having been told to stop.
+    /// When it is gone after it was stopped.
     stopped: Option<u64>,
 }
 

@@ -44,6 +44,6 @@ fn reading(usage: GpuUsage, taken: Instant) -> DeviceReading {
         memory_total: usage.memory_total,
         processes: usage.processes,
         taken,
-        utilisation: usage.utilization_percent.map(|percent| f64::from(percent) / 100.0),
+        utilization: usage.utilization_percent.map(|percent| f64::from(percent) / 100.0),
     }
 }

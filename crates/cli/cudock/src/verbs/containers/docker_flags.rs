@@ -56,13 +56,13 @@ mod tests {
         let known = known();
         let ours = |flag: &str| known.iter().find(|(name, _)| name == flag);
         for flag in WORKING {
-            let (_, short) = ours(flag).unwrap_or_else(|| panic!("--{flag} is said to work"));
+            let (_, short) = ours(flag).unwrap_or_else(|| panic!("--{flag} is listed as working"));
             let letter = LETTERS.iter().find(|(_, name)| name == flag).map(|(letter, _)| *letter);
             assert_eq!(*short, letter, "--{flag}");
         }
         for (flags, instead) in REFUSED {
             for flag in *flags {
-                assert!(ours(flag).is_none(), "--{flag} works and is said to be refused");
+                assert!(ours(flag).is_none(), "--{flag} works and is listed as refused");
                 assert!(instead.len() > 10, "--{flag}");
             }
         }

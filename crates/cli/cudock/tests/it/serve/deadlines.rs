@@ -31,7 +31,7 @@ fn a_request_whose_time_is_over_is_rejected_and_never_run() {
     server.ask(&Ask::predict(row).with("x-timeout-ms", 60_000)).ok();
     assert_eq!(server.metric("cudock_rows_total"), 2, "rows of late requests were run");
     assert_eq!(server.metric("cudock_expired_total"), 3);
-    assert_eq!(server.metric("cudock_cancelled_total"), 0, "nobody left");
+    assert_eq!(server.metric("cudock_canceled_total"), 0, "nobody left");
     for wrong in ["soon", "-1", "nan"] {
         assert_eq!(server.ask(&Ask::predict(row).with("x-timeout-ms", wrong)).status, 400, "{wrong}");
     }

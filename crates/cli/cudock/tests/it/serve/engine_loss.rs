@@ -139,7 +139,7 @@ fn a_client_that_left_while_the_engine_was_lost_is_not_run_for() {
     drop(held);
     eventually("health reports the loss", || server.health().0 == 503);
     drop((first, waiting));
-    eventually("those who left are taken back", || server.metric("cudock_cancelled_total") == 6);
+    eventually("those who left are taken back", || server.metric("cudock_canceled_total") == 6);
     stage.swap("double.onnx", &times(2.0));
     eventually("all is well again", || server.health().0 == 200);
     server.ask(&Ask::predict("[[1, 1, 1, 1]]")).ok();

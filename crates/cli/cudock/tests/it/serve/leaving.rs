@@ -16,7 +16,7 @@ fn requests_whose_clients_left_are_not_run() {
     let waiting = send_all(&server, &asks);
     until_queued(&server, 50);
     drop(waiting);
-    eventually("all fifty are taken back", || server.metric("cudock_cancelled_total") == 50);
+    eventually("all fifty are taken back", || server.metric("cudock_canceled_total") == 50);
     assert_eq!(server.metric("cudock_queue_rows"), 0);
     drop(held);
     first.receive().unwrap().ok();
@@ -51,7 +51,7 @@ fn room_that_clients_leave_is_given_to_others() {
     until_queued(&server, 8);
     assert_eq!(server.ask(&Ask::predict("[[1, 2, 3, 4]]")).status, 429);
     drop(waiting);
-    eventually("all eight are taken back", || server.metric("cudock_cancelled_total") == 8);
+    eventually("all eight are taken back", || server.metric("cudock_canceled_total") == 8);
     // Nothing has run since the refusal, and nothing will until the engine goes on. One refusal may stand for those who
     // come at the same moment, but not for those who come later.
     std::thread::sleep(std::time::Duration::from_millis(50));

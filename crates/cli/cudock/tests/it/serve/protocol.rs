@@ -48,7 +48,7 @@ fn a_client_that_sends_no_more_still_gets_its_answer() {
                 server.get("/live").ok();
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
-            assert_eq!(server.metric("cudock_cancelled_total"), 0);
+            assert_eq!(server.metric("cudock_canceled_total"), 0);
         }
         drop(held);
         let mut response = String::new();
@@ -143,7 +143,7 @@ fn a_client_that_leaves_differs_from_one_that_sends_no_more() {
     leaves.send(&Ask::predict(ROW)).unwrap();
     crate::serve_support::until_queued(&server, 2);
     drop(leaves);
-    eventually("the one that left is taken back", || server.metric("cudock_cancelled_total") == 1);
+    eventually("the one that left is taken back", || server.metric("cudock_canceled_total") == 1);
     crate::serve_support::until_queued(&server, 1);
     drop(held);
     first.receive().unwrap().ok();

@@ -70,7 +70,7 @@ fn text(args: Vec<OsString>) -> Vec<String> {
 const BOTH: [EngineKind; 2] = [EngineKind::Docker, EngineKind::Podman];
 
 #[test]
-fn a_request_for_nothing_is_confined_and_labelled() {
+fn a_request_for_nothing_is_confined_and_labeled() {
     for kind in BOTH {
         let expected = [
             "run",

@@ -116,12 +116,12 @@ mod tests {
             ("/trial/command", json!("train ${{search_space.nope}}"), "${{search_space.nope}}"),
             ("/resources/instance_type", json!("Standard_NC6_v3"), "`Standard_NC6_v3` is not a size"),
         ];
-        for (pointer, value, words) in cases {
+        for (pointer, value, expected) in cases {
             let mut job = sweep();
             *job.pointer_mut(pointer).unwrap() = value;
             let faults = sweep_faults(&Facts::embedded(), &job);
             assert_eq!(faults.len(), 1, "{pointer}: {faults:?}");
-            assert!(faults[0].message.contains(words), "{}", faults[0].message);
+            assert!(faults[0].message.contains(expected), "{}", faults[0].message);
         }
     }
 

@@ -36,8 +36,8 @@ impl Invocation {
         self.arguments.get(at + 1).map(String::as_str)
     }
 
-    fn is(&self, words: &[&str]) -> bool {
-        self.arguments.iter().map(String::as_str).take(words.len()).eq(words.iter().copied())
+    fn is(&self, command: &[&str]) -> bool {
+        self.arguments.iter().map(String::as_str).take(command.len()).eq(command.iter().copied())
     }
 }
 

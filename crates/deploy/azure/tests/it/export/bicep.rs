@@ -32,21 +32,21 @@ fn expected(value: &Value) -> Value {
 /// Compares a file with a template, and the files of its modules with the nested templates.
 fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: bool, compared: &mut usize) {
     let declarations = read(file(files, name), Language::Bicep);
-    let has_scope = declarations.iter().any(|declaration| declaration.words == ["targetScope"]);
+    let has_scope = declarations.iter().any(|declaration| declaration.tokens == ["targetScope"]);
     assert_ne!(has_scope, in_group, "{name}");
     let of = |word: &str| -> Vec<&Declaration> {
         declarations
             .iter()
-            .filter(|declaration| declaration.words.first().is_some_and(|own| own == word))
+            .filter(|declaration| declaration.tokens.first().is_some_and(|own| own == word))
             .collect()
     };
     let parameters: BTreeMap<&str, bool> = declarations
         .iter()
         .enumerate()
-        .filter(|(_, declaration)| declaration.words.first().is_some_and(|word| word == "param"))
+        .filter(|(_, declaration)| declaration.tokens.first().is_some_and(|word| word == "param"))
         .map(|(at, declaration)| {
-            let is_secure = at > 0 && declarations[at - 1].words == ["@secure()"];
-            (declaration.words[1].as_str(), is_secure)
+            let is_secure = at > 0 && declarations[at - 1].tokens == ["@secure()"];
+            (declaration.tokens[1].as_str(), is_secure)
         })
         .collect();
     let declared = template["parameters"].as_object().into_iter().flatten();
@@ -58,8 +58,8 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
     assert_eq!(parameters, declared, "{name}");
     let mut written = declarations.iter().filter(|declaration| {
         let is_resource =
-            ["resource", "module"].contains(&declaration.words.first().map_or("", String::as_str));
-        is_resource && declaration.words.last().is_none_or(|word| word != "existing")
+            ["resource", "module"].contains(&declaration.tokens.first().map_or("", String::as_str));
+        is_resource && declaration.tokens.last().is_none_or(|word| word != "existing")
     });
     let mut symbols: Vec<(String, &Value)> = Vec::new();
     for resource in template["resources"].as_array().unwrap() {
@@ -80,9 +80,9 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
         let ids: Vec<&str> = ids.map(|id| id.as_str().unwrap().rsplit('/').next().unwrap()).collect();
         let named: Vec<&str> = named.iter().map(|name| name.rsplit('/').next().unwrap()).collect();
         assert_eq!(named, ids, "{name}: dependencies of {}", resource["name"]);
-        symbols.push((declaration.words[1].clone(), resource));
+        symbols.push((declaration.tokens[1].clone(), resource));
         *compared += 1;
-        if declaration.words[0] == "module" {
+        if declaration.tokens[0] == "module" {
             let nested = &resource["properties"]["template"];
             assert_eq!(body["name"], expected(&resource["name"]));
             let group = resource["resourceGroup"]
@@ -94,12 +94,12 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
                 arguments.map(|(name, argument)| (name.clone(), expected(&argument["value"]))).collect();
             let written = body.get("params").cloned().unwrap_or_else(|| json!({}));
             assert_eq!(written, Value::Object(arguments), "{name}");
-            compare(files, &declaration.words[2], nested, in_group || group.is_some(), compared);
+            compare(files, &declaration.tokens[2], nested, in_group || group.is_some(), compared);
             continue;
         }
         let kind =
             format!("{}@{}", resource["type"].as_str().unwrap(), resource["apiVersion"].as_str().unwrap());
-        assert_eq!(declaration.words[2], kind);
+        assert_eq!(declaration.tokens[2], kind);
         let mut whole = resource.as_object().unwrap().clone();
         for key in ["type", "apiVersion", "dependsOn"] {
             whole.remove(key);
@@ -107,8 +107,8 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
         if let Some(scope) = whole.remove("scope") {
             let symbol = body.remove("scope").unwrap();
             let existing =
-                of("resource").into_iter().find(|own| symbol["$"] == own.words[1].as_str()).unwrap();
-            let kind = existing.words[2].split('@').next().unwrap();
+                of("resource").into_iter().find(|own| symbol["$"] == own.tokens[1].as_str()).unwrap();
+            let kind = existing.tokens[2].split('@').next().unwrap();
             assert_eq!(
                 format!("{kind}/{}", existing.value["name"].as_str().unwrap()),
                 scope.as_str().unwrap()
@@ -117,7 +117,7 @@ fn compare(files: &[(String, String)], name: &str, template: &Value, in_group: b
         assert_eq!(Value::Object(body), expected(&Value::Object(whole)), "{name}");
     }
     assert!(written.next().is_none(), "{name}: more than the template");
-    let outputs: Vec<&str> = of("output").iter().map(|output| output.words[1].as_str()).collect();
+    let outputs: Vec<&str> = of("output").iter().map(|output| output.tokens[1].as_str()).collect();
     let declared: Vec<&String> = template["outputs"].as_object().into_iter().flat_map(Map::keys).collect();
     assert_eq!(outputs, declared, "{name}");
 }

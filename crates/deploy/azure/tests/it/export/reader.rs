@@ -8,10 +8,10 @@ pub(super) enum Language {
     Hcl,
 }
 
-/// A declaration at the top of a file, or a block within a block: its words, and its value.
+/// A declaration at the top of a file, or a block within a block: its tokens, and its value.
 #[derive(Debug)]
 pub(super) struct Declaration {
-    pub(super) words: Vec<String>,
+    pub(super) tokens: Vec<String>,
     pub(super) value: Value,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str, language: Language) -> Vec<Declaration> {
         if reader.rest.is_empty() {
             return declarations;
         }
-        let mut words = Vec::new();
+        let mut tokens = Vec::new();
         let value = loop {
             reader.skip_spaces();
             match reader.rest.chars().next().unwrap_or('\n') {
@@ -35,11 +35,11 @@ pub(super) fn read(text: &str, language: Language) -> Vec<Declaration> {
                     break reader.value();
                 }
                 '{' => break reader.object(),
-                c if c == reader.quote() => words.push(reader.string()),
-                _ => words.push(reader.word()),
+                c if c == reader.quote() => tokens.push(reader.string()),
+                _ => tokens.push(reader.word()),
             }
         };
-        declarations.push(Declaration { words, value });
+        declarations.push(Declaration { tokens, value });
     }
 }
 

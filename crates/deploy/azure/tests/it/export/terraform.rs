@@ -11,8 +11,8 @@ fn variable(value: &Value) -> Option<String> {
 }
 
 fn resources(declarations: &[Declaration]) -> Vec<(&str, &Value)> {
-    let resources = declarations.iter().filter(|declaration| declaration.words[0] == "resource");
-    resources.map(|resource| (resource.words[2].as_str(), &resource.value)).collect()
+    let resources = declarations.iter().filter(|declaration| declaration.tokens[0] == "resource");
+    resources.map(|resource| (resource.tokens[2].as_str(), &resource.value)).collect()
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn terraform_has_the_bodies_of_the_requests() {
     for (name, deployment) in deployments() {
         let files = exported(&deployment, ExportFormat::Terraform);
         let declarations = read(file(&files, "main.tf"), Language::Hcl);
-        let provider = declarations.iter().find(|declaration| declaration.words == ["terraform"]).unwrap();
+        let provider = declarations.iter().find(|declaration| declaration.tokens == ["terraform"]).unwrap();
         assert_eq!(provider.value["required_providers"]["azapi"]["version"], "2.4.0");
         let resources = resources(&declarations);
         let (groups, resources): (Vec<_>, Vec<_>) = resources
@@ -62,8 +62,8 @@ fn terraform_has_the_bodies_of_the_requests() {
             }
             comparison.assert_same(&body, expected, &format!("{name}: {label}"));
         }
-        let variables = declarations.iter().filter(|declaration| declaration.words[0] == "variable");
-        let mut variables: Vec<&String> = variables.map(|variable| &variable.words[1]).collect();
+        let variables = declarations.iter().filter(|declaration| declaration.tokens[0] == "variable");
+        let mut variables: Vec<&String> = variables.map(|variable| &variable.tokens[1]).collect();
         variables.sort();
         assert!(variables.into_iter().eq(comparison.secrets.keys()), "{name}");
     }

@@ -9,15 +9,15 @@ use cudock_facts::services::AzureService;
 use serde_json::{Value, json};
 
 use super::support::{
-    SUBSCRIPTION, T4, candidate, error, fine_results, fix, ok, report, request, rows, verdict,
+    SUBSCRIPTION, T4, candidate, error, fine_results, fix, ok, report, request_for, rows, verdict,
 };
 
 use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
 
 #[test]
 fn everything_is_fine_if_azure_says_so() {
-    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
-    let report = report(&asked, vec![]);
+    let request = request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    let report = report(&request, vec![]);
     let worst = report.account.iter().map(|row| row.verdict).max();
     assert_eq!(worst, Some(Fine), "{report:#?}");
     let not_fine: Vec<_> = report.candidates[0].rows.iter().filter(|row| row.verdict != Fine).collect();
@@ -27,20 +27,20 @@ fn everything_is_fine_if_azure_says_so() {
 
 #[test]
 fn nothing_is_fine_without_an_answer() {
-    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    let request = request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     for failure in [
         QueryResult::Failed("connection refused".into()),
         error(500, "InternalServerError"),
         error(403, "AuthorizationFailed"),
         ok(json!("<html>")),
     ] {
-        let mut results = fine_results(&asked);
+        let mut results = fine_results(&request);
         let topics: Vec<Topic> = results.all().map(|(topic, _)| topic.clone()).collect();
         for topic in topics {
             results.insert(topic, failure.clone());
         }
-        let report = judge(&asked, &results, &Facts::embedded());
-        let asked_for = |question: Question| rows(&report, question);
+        let report = judge(&request, &results, &Facts::embedded());
+        let rows_of = |question: Question| rows(&report, question);
         for question in [
             Question::Subscription,
             Question::Rights,
@@ -50,10 +50,10 @@ fn nothing_is_fine_without_an_answer() {
             Question::Offered,
             Question::FamilyQuota,
         ] {
-            for row in asked_for(question) {
+            for row in rows_of(question) {
                 assert_eq!(row.verdict, Unknown, "{question:?} with {failure:?}: {row:?}");
             }
-            assert!(!asked_for(question).is_empty(), "{question:?}");
+            assert!(!rows_of(question).is_empty(), "{question:?}");
         }
         assert!(report.choice(1).is_some(), "what is unknown does not block");
     }
@@ -61,23 +61,23 @@ fn nothing_is_fine_without_an_answer() {
 
 #[test]
 fn an_expired_sign_in_blocks() {
-    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
-    let found = report(&asked, vec![(Topic::Locks, error(401, "ExpiredAuthenticationToken"))]);
+    let request = request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    let found = report(&request, vec![(Topic::Locks, error(401, "ExpiredAuthenticationToken"))]);
     assert_eq!(verdict(&found, Question::SignIn), (Blocked, Some("CD0850")));
     assert!(found.choice(3).is_none());
     let silent = QueryResult::Failed("host not found".into());
-    let mut results = fine_results(&asked);
+    let mut results = fine_results(&request);
     let topics: Vec<Topic> = results.all().map(|(topic, _)| topic.clone()).collect();
     for topic in topics {
         results.insert(topic, silent.clone());
     }
-    let found = judge(&asked, &results, &Facts::embedded());
+    let found = judge(&request, &results, &Facts::embedded());
     assert_eq!(verdict(&found, Question::SignIn), (Unknown, Some("CD0867")));
 }
 
 #[test]
 fn the_state_of_a_subscription_decides() {
-    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    let request = request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     let state = |state: &str, limit: &str| {
         ok(
             json!({"state": state, "displayName": "n", "subscriptionPolicies": {"spendingLimit": limit, "quotaId": "x"}}),
@@ -94,14 +94,14 @@ fn the_state_of_a_subscription_decides() {
         (ok(json!({})), (Unknown, None)),
         (error(404, "SubscriptionNotFound"), (Blocked, Some("CD0851"))),
     ] {
-        let found = report(&asked, vec![(Topic::Subscription, answer.clone())]);
+        let found = report(&request, vec![(Topic::Subscription, answer.clone())]);
         assert_eq!(verdict(&found, Question::Subscription), expected, "{answer:?}");
     }
 }
 
 #[test]
 fn rights_are_those_of_all_roles_together() {
-    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    let request = request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     let contributor = json!({"actions": ["*"], "notActions": ["Microsoft.Authorization/*/Delete", "Microsoft.Authorization/*/Write", "Microsoft.Authorization/elevateAccess/Action"]});
     let reader = json!({"actions": ["*/read"], "notActions": []});
     let administrator =
@@ -113,11 +113,11 @@ fn rights_are_those_of_all_roles_together() {
         (vec![&reader, &administrator], Blocked, Fine),
         (vec![], Blocked, Blocked),
     ] {
-        let found = report(&asked, vec![(Topic::Permissions, ok(json!({"value": roles})))]);
+        let found = report(&request, vec![(Topic::Permissions, ok(json!({"value": roles})))]);
         assert_eq!(verdict(&found, Question::Rights).0, rights, "{roles:?}");
         assert_eq!(verdict(&found, Question::SelfDestruction).0, destruction, "{roles:?}");
     }
-    let mut with_identity = asked;
+    let mut with_identity = request;
     with_identity.existing.reaper_identity = Some("/subscriptions/s/x".into());
     let found = report(&with_identity, vec![(Topic::Permissions, ok(json!({"value": [contributor]})))]);
     assert_eq!(verdict(&found, Question::SelfDestruction), (Fine, None), "a prepared identity deletes");
@@ -144,13 +144,13 @@ fn only_locks_that_hold_for_the_deployment_block() {
     };
     let s = format!("/subscriptions/{SUBSCRIPTION}");
     let ml = || {
-        let mut asked = request(vec![candidate(AzureService::Ml, T4, "westeurope")]);
-        asked.existing =
+        let mut request = request_for(vec![candidate(AzureService::Ml, T4, "westeurope")]);
+        request.existing =
             ExistingResources { workspace: Some("team/space".into()), ..ExistingResources::default() };
-        asked
+        request
     };
-    let vm = || request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
-    for (asked, answer, expected) in [
+    let vm = || request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    for (request, answer, expected) in [
         (vm(), lock(&s, "CanNotDelete"), Blocked),
         (vm(), lock(&s.to_uppercase(), "ReadOnly"), Blocked),
         (vm(), lock(&format!("{s}/resourceGroups/team"), "CanNotDelete"), Fine),
@@ -166,7 +166,7 @@ fn only_locks_that_hold_for_the_deployment_block() {
         (ml(), lock(&format!("{s}/resourceGroups/other"), "CanNotDelete"), Fine),
         (vm(), ok(json!({"value": [{"id": 5}, {}]})), Fine),
     ] {
-        let found = report(&asked, vec![(Topic::Locks, answer.clone())]);
+        let found = report(&request, vec![(Topic::Locks, answer.clone())]);
         assert_eq!(verdict(&found, Question::Locks).0, expected, "{answer:?}");
     }
 }
@@ -180,7 +180,7 @@ fn every_provider_of_the_service_must_be_registered() {
             {"namespace": "Microsoft.Logic", "registrationState": logic},
         ]}))
     };
-    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    let request = request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
     for (answer, expected, detail) in [
         (states("Registered", "Registered"), Fine, "registered"),
         (states("Registering", "Registered"), Warning, "Microsoft.Logic"),
@@ -189,11 +189,11 @@ fn every_provider_of_the_service_must_be_registered() {
         (states("Registered", "SomethingNew"), Blocked, "Microsoft.Compute"),
         (ok(json!({"value": []})), Blocked, "Microsoft.Compute, Microsoft.Network, Microsoft.Logic"),
     ] {
-        let found = report(&asked, vec![(Topic::Providers, answer)]);
+        let found = report(&request, vec![(Topic::Providers, answer)]);
         let row = &rows(&found, Question::Providers)[0];
         assert_eq!((row.verdict, row.detail.as_str()), (expected, detail));
     }
-    let found = report(&asked, vec![(Topic::Providers, states("Registered", "Unregistered"))]);
+    let found = report(&request, vec![(Topic::Providers, states("Registered", "Unregistered"))]);
     let fix = fix(&found, Question::Providers);
     assert_eq!(fix, "az provider register --namespace Microsoft.Compute --wait");
 }
@@ -210,17 +210,21 @@ fn the_registry_says_who_may_pull() {
         (AzureService::Vm, PullResult::NotFound, (Blocked, Some("CD0865"))),
         (AzureService::Vm, PullResult::Unreachable("timed out".into()), (Unknown, Some("CD0867"))),
     ] {
-        let mut asked = request(vec![candidate(service, T4, "westeurope")]);
-        asked.pull = Some(result.clone());
-        assert_eq!(verdict(&report(&asked, vec![]), Question::ImagePull), expected, "{service:?} {result:?}");
+        let mut request = request_for(vec![candidate(service, T4, "westeurope")]);
+        request.pull = Some(result.clone());
+        assert_eq!(
+            verdict(&report(&request, vec![]), Question::ImagePull),
+            expected,
+            "{service:?} {result:?}"
+        );
     }
 }
 
 #[test]
 fn the_identity_that_pulls_needs_a_role() {
-    let mut asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
-    asked.pull_identity = Some("/subscriptions/s/x/puller".into());
-    asked.pull = Some(PullResult::Allowed);
+    let mut request = request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    request.pull_identity = Some("/subscriptions/s/x/puller".into());
+    request.pull = Some(PullResult::Allowed);
     let identity = || ok(json!({"properties": {"principalId": "p"}}));
     let roles = |role: &str| {
         let id = format!("/subscriptions/s/providers/Microsoft.Authorization/roleDefinitions/{role}");
@@ -235,15 +239,15 @@ fn the_identity_that_pulls_needs_a_role() {
         (identity(), error(403, "AuthorizationFailed"), (Unknown, Some("CD0867"))),
     ] {
         let changes = vec![(Topic::PullIdentity, identity), (Topic::PullRoles, roles)];
-        assert_eq!(verdict(&report(&asked, changes), Question::ImagePull), expected);
+        assert_eq!(verdict(&report(&request, changes), Question::ImagePull), expected);
     }
-    asked.pull = Some(PullResult::NotFound);
+    request.pull = Some(PullResult::NotFound);
     let changes = vec![
         (Topic::PullIdentity, identity()),
         (Topic::PullRoles, roles("7f951dda-4ed3-4680-a7ca-43fe172d538d")),
     ];
     assert_eq!(
-        verdict(&report(&asked, changes), Question::ImagePull),
+        verdict(&report(&request, changes), Question::ImagePull),
         (Blocked, Some("CD0865")),
         "no role helps"
     );

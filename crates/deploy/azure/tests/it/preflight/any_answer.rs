@@ -7,7 +7,7 @@ use cudock_facts::services::AzureService;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::support::{T4, candidate, request};
+use super::support::{T4, candidate, request_for};
 
 /// JSON with the keys and values that are looked for, in any place.
 fn json_value() -> impl Strategy<Value = Value> {
@@ -81,27 +81,27 @@ proptest! {
     fn no_answer_makes_it_panic(
         bodies in prop::collection::vec((json_value(), prop::sample::select(vec![200_u16, 201, 400, 401, 403, 404, 429, 500])), 20),
     ) {
-        let mut asked = request(vec![
+        let mut request = request_for(vec![
             candidate(AzureService::Vm, T4, "westeurope"),
             candidate(AzureService::Batch, T4, "westeurope"),
             candidate(AzureService::Ml, T4, "westeurope"),
             candidate(AzureService::ContainerApps, "Consumption-GPU-NC8as-T4", "westeurope"),
             candidate(AzureService::Aci, T4, "westeurope"),
         ]);
-        asked.existing = ExistingResources {
+        request.existing = ExistingResources {
             batch_account: Some("a/b".into()),
             container_apps_environment: Some("a/b".into()),
             workspace: Some("a/b".into()),
             reaper_identity: None,
             ..ExistingResources::default()
         };
-        asked.pull_identity = Some("/x".into());
+        request.pull_identity = Some("/x".into());
         let facts = Facts::embedded();
         let mut results = QueryResults::default();
-        for (query, (body, status)) in queries(&asked, &facts).into_iter().zip(bodies) {
+        for (query, (body, status)) in queries(&request, &facts).into_iter().zip(bodies) {
             results.insert(query.topic, QueryResult::Response { status, body });
         }
-        let report = judge(&asked, &results, &facts);
+        let report = judge(&request, &results, &facts);
         for candidate in &report.candidates {
             let image = candidate.rows.iter().find(|row| row.question == Question::ImageRuns).unwrap();
             prop_assert_eq!(image.verdict, PreflightVerdict::Unknown);

@@ -4,18 +4,18 @@ use cudock_azure::preflight::{PreflightReport, Topic};
 use cudock_facts::services::AzureService;
 use serde_json::json;
 
-use super::support::{A100, T4, candidate, error, ok, report, request, usage};
+use super::support::{A100, T4, candidate, error, ok, report, request_for, usage};
 
 /// Three placements: the first without quota, the second in a region without the service, the third fine.
 fn three() -> PreflightReport {
-    let asked = request(vec![
+    let request = request_for(vec![
         candidate(AzureService::Vm, A100, "eastus"),
         candidate(AzureService::ContainerApps, "Consumption-GPU-NC8as-T4", "norwaywest"),
         candidate(AzureService::Vm, T4, "westeurope"),
     ]);
     let empty = ok(json!({"value": [usage("cores", 0, 100)]}));
     report(
-        &asked,
+        &request,
         vec![
             (Topic::VmUsages("eastus".into()), empty),
             (Topic::AppProfiles("norwaywest".into()), error(404, "NotFound")),
@@ -53,8 +53,8 @@ fn each_placement_that_was_passed_over_has_its_reason() {
 
 #[test]
 fn a_blocked_account_leaves_no_choice() {
-    let asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
-    let report = report(&asked, vec![(Topic::Subscription, ok(json!({"state": "Disabled"})))]);
+    let request = request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    let report = report(&request, vec![(Topic::Subscription, ok(json!({"state": "Disabled"})))]);
     assert!(report.choice(1).is_none());
     assert_eq!(report.passed_over(1).len(), 1, "the account's reason; the placement itself is fine");
 }

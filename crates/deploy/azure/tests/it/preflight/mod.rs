@@ -1,4 +1,4 @@
-//! Preflight: what is asked, and how the answers are judged.
+//! Preflight: the queries, and how the answers are judged.
 
 mod account;
 mod any_answer;

@@ -6,7 +6,7 @@ use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::services::AzureService;
 use serde_json::{Value, json};
 
-use super::support::{A100, T4, candidate, day, error, fix, ok, report, request, rows, sku, verdict};
+use super::support::{A100, T4, candidate, day, error, fix, ok, report, request_for, rows, sku, verdict};
 
 use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
 
@@ -38,23 +38,23 @@ fn restrictions_close_regions_and_zones() {
         (None, restriction("Rack", &here, "New"), (Warning, Some("CD0857"))),
     ] {
         let zone = zone.map(str::to_owned);
-        let asked =
-            request(vec![Candidate { zone: zone.clone(), ..candidate(AzureService::Vm, A100, REGION) }]);
-        let found = report(&asked, vec![skus(&restrictions)]);
+        let request =
+            request_for(vec![Candidate { zone: zone.clone(), ..candidate(AzureService::Vm, A100, REGION) }]);
+        let found = report(&request, vec![skus(&restrictions)]);
         assert_eq!(verdict(&found, Question::Offered), expected, "{zone:?} {restrictions}");
     }
 }
 
 #[test]
 fn a_size_that_is_not_listed_is_not_offered() {
-    let asked = request(vec![candidate(AzureService::Vm, T4, REGION)]);
-    let found = report(&asked, vec![skus(&json!([]))]);
+    let request = request_for(vec![candidate(AzureService::Vm, T4, REGION)]);
+    let found = report(&request, vec![skus(&json!([]))]);
     assert_eq!(verdict(&found, Question::Offered), (Blocked, Some("CD0856")));
     let fix = fix(&found, Question::Offered);
     assert_eq!(fix, "az vm list-skus --size Standard_NC4as_T4_v3 --all --output table");
     let elsewhere = sku(T4, "f", "4", "eastus", &json!([]));
     let topic = Topic::Skus(Some(REGION.to_owned()));
-    let found = report(&asked, vec![(topic, ok(json!({"value": [elsewhere]})))]);
+    let found = report(&request, vec![(topic, ok(json!({"value": [elsewhere]})))]);
     assert_eq!(verdict(&found, Question::Offered), (Blocked, Some("CD0856")));
 }
 
@@ -65,8 +65,8 @@ fn spot_must_be_offered() {
         json!([{"name": "LowPriorityCapable", "value": "False"}, {"name": "vCPUs", "value": "24"}]);
     let topic = Topic::Skus(Some(REGION.to_owned()));
     for (is_spot, expected) in [(true, (Blocked, Some("CD0866"))), (false, (Fine, None))] {
-        let asked = request(vec![Candidate { is_spot, ..candidate(AzureService::Vm, A100, REGION) }]);
-        let found = report(&asked, vec![(topic.clone(), ok(json!({"value": [size]})))]);
+        let request = request_for(vec![Candidate { is_spot, ..candidate(AzureService::Vm, A100, REGION) }]);
+        let found = report(&request, vec![(topic.clone(), ok(json!({"value": [size]})))]);
         assert_eq!(verdict(&found, Question::Offered), expected);
     }
 }
@@ -78,14 +78,14 @@ fn a_region_that_a_service_does_not_serve_is_not_offered() {
         (AzureService::ContainerApps, profile, Topic::AppProfiles(REGION.to_owned())),
         (AzureService::Batch, T4, Topic::BatchSizes(REGION.to_owned())),
     ] {
-        let mut asked = request(vec![candidate(service, size, REGION)]);
-        asked.existing =
+        let mut request = request_for(vec![candidate(service, size, REGION)]);
+        request.existing =
             ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
         for missing in [error(404, "NotFound"), error(400, "NoRegisteredProviderFound")] {
-            let found = report(&asked, vec![(topic.clone(), missing)]);
+            let found = report(&request, vec![(topic.clone(), missing)]);
             assert_eq!(verdict(&found, Question::Offered), (Blocked, Some("CD0856")), "{service:?}");
         }
-        let found = report(&asked, vec![(topic, error(503, "ServerBusy"))]);
+        let found = report(&request, vec![(topic, error(503, "ServerBusy"))]);
         assert_eq!(verdict(&found, Question::Offered), (Unknown, Some("CD0867")), "{service:?}");
     }
     // The list of providers names regions as people do.
@@ -95,22 +95,24 @@ fn a_region_that_a_service_does_not_serve_is_not_offered() {
             json!({"value": [{"namespace": "Microsoft.MachineLearningServices", "registrationState": "Registered", "resourceTypes": kind}]}),
         )
     };
-    let asked = request(vec![candidate(AzureService::Ml, T4, REGION)]);
+    let request = request_for(vec![candidate(AzureService::Ml, T4, REGION)]);
     for (regions, expected) in [
         (json!(["West Europe", "East US"]), (Fine, None)),
         (json!(["East US"]), (Blocked, Some("CD0856"))),
         (json!([]), (Unknown, Some("CD0867"))),
     ] {
-        let found = report(&asked, vec![(Topic::Providers, providers(regions.clone()))]);
+        let found = report(&request, vec![(Topic::Providers, providers(regions.clone()))]);
         assert_eq!(verdict(&found, Question::Offered), expected, "{regions}");
     }
 }
 
 #[test]
 fn a_region_that_the_subscription_lacks_is_named() {
-    let asked =
-        request(vec![candidate(AzureService::Vm, T4, "atlantis"), candidate(AzureService::Vm, T4, REGION)]);
-    let found = report(&asked, vec![(Topic::Locations, ok(json!({"value": [{"name": REGION}]})))]);
+    let request = request_for(vec![
+        candidate(AzureService::Vm, T4, "atlantis"),
+        candidate(AzureService::Vm, T4, REGION),
+    ]);
+    let found = report(&request, vec![(Topic::Locations, ok(json!({"value": [{"name": REGION}]})))]);
     let row = &rows(&found, Question::Offered)[0];
     assert_eq!(row.finding.as_ref().unwrap().message, "the subscription has no region `atlantis`");
 }
@@ -127,8 +129,8 @@ fn a_serverless_profile_that_is_documented_but_not_listed_is_a_warning() {
         ("NC24-A100", "westus3", empty(), (Blocked, Some("CD0856"))),
         ("D4", "eastus", empty(), (Fine, None)),
     ] {
-        let asked = request(vec![candidate(AzureService::ContainerApps, profile, region)]);
-        let found = report(&asked, vec![(Topic::AppProfiles(region.to_owned()), answer)]);
+        let request = request_for(vec![candidate(AzureService::ContainerApps, profile, region)]);
+        let found = report(&request, vec![(Topic::AppProfiles(region.to_owned()), answer)]);
         assert_eq!(verdict(&found, Question::Offered), expected, "{profile} {region}");
     }
 }
@@ -137,8 +139,8 @@ fn a_serverless_profile_that_is_documented_but_not_listed_is_a_warning() {
 fn a_size_that_retires_before_the_end_blocks() {
     let batch_until =
         |end: &str| ok(json!({"value": [{"name": T4, "familyName": "x", "batchSupportEndOfLife": end}]}));
-    let mut asked = request(vec![candidate(AzureService::Batch, T4, REGION)]);
-    asked.existing =
+    let mut request = request_for(vec![candidate(AzureService::Batch, T4, REGION)]);
+    request.existing =
         ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
     let topic = Topic::BatchSizes(REGION.to_owned());
     for (end, expected) in [
@@ -146,7 +148,7 @@ fn a_size_that_retires_before_the_end_blocks() {
         ("2027-08-31T00:00:00Z", (Fine, None)),
         ("soon", (Fine, None)),
     ] {
-        let found = report(&asked, vec![(topic.clone(), batch_until(end))]);
+        let found = report(&request, vec![(topic.clone(), batch_until(end))]);
         assert_eq!(verdict(&found, Question::Offered), expected, "{end}");
     }
     // By the tables: NCv3 is retired, and ends later in one region; NVv4 has a date ahead.
@@ -158,11 +160,11 @@ fn a_size_that_retires_before_the_end_blocks() {
         ("Standard_NC6s_v3", "jioindiawest", "2027-06-29", (Blocked, Some("CD0863"))),
         ("Standard_D4s_v5", REGION, "2026-11-16", (Unknown, None)),
     ] {
-        let mut asked = request(vec![candidate(AzureService::Vm, size, region)]);
-        asked.today = day(today);
-        asked.expires = if today == "2027-06-29" { day("2027-07-02") } else { day(today) };
+        let mut request = request_for(vec![candidate(AzureService::Vm, size, region)]);
+        request.today = day(today);
+        request.expires = if today == "2027-06-29" { day("2027-07-02") } else { day(today) };
         assert_eq!(
-            verdict(&report(&asked, vec![]), Question::Retirement),
+            verdict(&report(&request, vec![]), Question::Retirement),
             expected,
             "{size} {region} {today}"
         );
@@ -178,15 +180,15 @@ fn the_verdict_of_check_and_the_price_are_rows() {
         detail: "fails on driver 580.126.16".into(),
         finding: Some(finding.clone()),
     };
-    let asked = request(vec![Candidate {
+    let request = request_for(vec![Candidate {
         image: Some(image),
         price: None,
         ..candidate(AzureService::Vm, T4, REGION)
     }]);
-    let found = report(&asked, vec![]);
+    let found = report(&request, vec![]);
     assert_eq!(verdict(&found, Question::ImageRuns), (Blocked, Some("CD0501")));
     assert_eq!(found.candidates[0].obstacles(), [&finding]);
     assert_eq!(verdict(&found, Question::Price), (Warning, Some("CD0870")));
-    let priced = report(&request(vec![candidate(AzureService::Vm, T4, REGION)]), vec![]);
+    let priced = report(&request_for(vec![candidate(AzureService::Vm, T4, REGION)]), vec![]);
     assert_eq!(rows(&priced, Question::Price)[0].detail, "$0.53 per hour, as of 2026-08-22");
 }

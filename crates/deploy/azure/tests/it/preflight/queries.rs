@@ -12,7 +12,7 @@ use cudock_azure::{Call, ExistingResources};
 use cudock_facts::Facts;
 use serde_json::{Value, json};
 
-use super::support::{T4, candidate, request, verdict};
+use super::support::{T4, candidate, request_for, verdict};
 use crate::support::{azure, client, refusal, reply};
 
 /// How long each call of the acceptance criterion takes, and all of them together may.
@@ -38,7 +38,7 @@ fn the_number_of_calls_is_that_of_the_plan() {
         let candidates = all
             .iter()
             .flat_map(|region| targets.iter().map(|(service, size)| candidate(*service, size, region)));
-        queries(&request(candidates.collect()), &facts).len()
+        queries(&request_for(candidates.collect()), &facts).len()
     };
     // Subscription, providers, permissions, locks, sizes, usages; with several regions, also the regions.
     assert_eq!(count(&ALL_TARGETS[..1], 1), 6);
@@ -51,20 +51,20 @@ fn the_number_of_calls_is_that_of_the_plan() {
 
 #[test]
 fn paths_and_bodies_are_those_of_the_services() {
-    let mut asked = request(vec![
+    let mut request = request_for(vec![
         candidate(AzureService::Vm, T4, "westeurope"),
         candidate(AzureService::Batch, T4, "westeurope"),
         candidate(AzureService::Ml, T4, "westeurope"),
         candidate(AzureService::ContainerApps, "Consumption-GPU-NC8as-T4", "westeurope"),
         candidate(AzureService::Aci, "", "westeurope"),
     ]);
-    asked.existing = ExistingResources {
+    request.existing = ExistingResources {
         batch_account: Some("team/shared".into()),
         container_apps_environment: Some("team/env".into()),
         ..ExistingResources::default()
     };
-    asked.pull_identity = Some("/subscriptions/s/resourceGroups/team/providers/Microsoft.ManagedIdentity/userAssignedIdentities/puller".into());
-    let all = queries(&asked, &Facts::embedded());
+    request.pull_identity = Some("/subscriptions/s/resourceGroups/team/providers/Microsoft.ManagedIdentity/userAssignedIdentities/puller".into());
+    let all = queries(&request, &Facts::embedded());
     let paths: BTreeSet<&str> = all.iter().map(|query| query.call.path.as_str()).collect();
     let s = "/subscriptions/00000000-0000-0000-0000-000000000000";
     for path in [
@@ -91,11 +91,12 @@ fn paths_and_bodies_are_those_of_the_services() {
 
 #[test]
 fn one_query_of_resource_graph_asks_for_the_families_in_question() {
-    let asked = request(regions(6).iter().map(|region| candidate(AzureService::Vm, T4, region)).collect());
-    let all = queries(&asked, &Facts::embedded());
+    let request =
+        request_for(regions(6).iter().map(|region| candidate(AzureService::Vm, T4, region)).collect());
+    let all = queries(&request, &Facts::embedded());
     let graph = all.iter().find(|query| query.topic == Topic::VmQuotas).unwrap();
     let body = graph.call.body.as_ref().unwrap().redacted();
-    assert_eq!(body["subscriptions"], json!([asked.subscription]));
+    assert_eq!(body["subscriptions"], json!([request.subscription]));
     let query = body["query"].as_str().unwrap();
     assert!(
         query.contains("where n in~ ('Standard NCASv3_T4 Family', 'cores', 'lowPriorityCores')"),
@@ -104,7 +105,7 @@ fn one_query_of_resource_graph_asks_for_the_families_in_question() {
     assert!(query.contains("location in~ ('region00', 'region01',"), "{query}");
     assert!(!all.iter().any(|query| matches!(query.topic, Topic::VmUsages(_))));
 
-    let mut unknown = asked.clone();
+    let mut unknown = request.clone();
     unknown.candidates[0].size = Some("Standard_D4s_v5".into());
     let all = queries(&unknown, &Facts::embedded());
     let graph = all.iter().find(|query| query.topic == Topic::VmQuotas).unwrap();
@@ -155,7 +156,7 @@ fn all_services_of_all_regions_take_few_rounds() {
     let all = regions(52);
     let candidates =
         all.iter().flat_map(|region| ALL_TARGETS.map(|(service, size)| candidate(service, size, region)));
-    let all = queries(&request(candidates.collect()), &Facts::embedded());
+    let all = queries(&request_for(candidates.collect()), &Facts::embedded());
     let rounds = Rounds::new(all.len());
     let results = ask(&all, |_: &Call| -> Result<(u16, Option<Value>), String> {
         rounds.answer();
@@ -167,11 +168,11 @@ fn all_services_of_all_regions_take_few_rounds() {
 }
 
 #[test]
-fn the_roles_of_an_identity_are_asked_for_once_it_is_known() {
-    let mut asked = request(vec![candidate(AzureService::Vm, T4, "westeurope")]);
-    asked.pull_identity = Some("/subscriptions/s/x/puller".into());
+fn the_roles_of_an_identity_are_queried_once_it_is_known() {
+    let mut request = request_for(vec![candidate(AzureService::Vm, T4, "westeurope")]);
+    request.pull_identity = Some("/subscriptions/s/x/puller".into());
     let sent: Mutex<Vec<String>> = Mutex::default();
-    gather(&asked, &Facts::embedded(), |call: &Call| -> Result<(u16, Option<Value>), String> {
+    gather(&request, &Facts::embedded(), |call: &Call| -> Result<(u16, Option<Value>), String> {
         sent.lock().unwrap().push(call.path.clone());
         Ok((200, Some(json!({"value": [], "properties": {"principalId": "p-1"}}))))
     });
@@ -190,15 +191,15 @@ fn a_client_passes_on_what_services_refuse() {
         path if path.contains("/usages") => refusal(400, "NoRegisteredProviderFound"),
         _ => reply(200, &json!({"value": []})),
     });
-    let asked = request(vec![candidate(AzureService::Ml, T4, "westeurope")]);
+    let request = request_for(vec![candidate(AzureService::Ml, T4, "westeurope")]);
     let facts = Facts::embedded();
-    let results = ask_azure(&client(&server), &asked, &facts);
-    let found = judge(&asked, &results, &facts);
+    let results = ask_azure(&client(&server), &request, &facts);
+    let found = judge(&request, &results, &facts);
     assert_eq!(verdict(&found, Question::Locks), (PreflightVerdict::Unknown, Some("CD0867")));
     assert_eq!(verdict(&found, Question::FamilyQuota), (PreflightVerdict::Blocked, Some("CD0856")));
 
     let server = azure(|_| refusal(401, "ExpiredAuthenticationToken"));
-    let results = ask_azure(&client(&server), &asked, &facts);
-    let found = judge(&asked, &results, &facts);
+    let results = ask_azure(&client(&server), &request, &facts);
+    let found = judge(&request, &results, &facts);
     assert_eq!(verdict(&found, Question::SignIn), (PreflightVerdict::Blocked, Some("CD0850")));
 }

@@ -6,7 +6,7 @@ use cudock_facts::services::AzureService;
 use serde_json::{Value, json};
 
 use super::support::{
-    A100, SUBSCRIPTION, T4, candidate, error, fix, ok, report, request, rows, usage, verdict,
+    A100, SUBSCRIPTION, T4, candidate, error, fix, ok, report, request_for, rows, usage, verdict,
 };
 
 use PreflightVerdict::{Blocked, Ok as Fine, Unknown, Warning};
@@ -35,8 +35,8 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
             [Fine, Fine],
         ),
     ] {
-        let asked = request(vec![Candidate { instances, ..candidate(AzureService::Vm, A100, REGION) }]);
-        let found = report(&asked, vec![vm(&usages)]);
+        let request = request_for(vec![Candidate { instances, ..candidate(AzureService::Vm, A100, REGION) }]);
+        let found = report(&request, vec![vm(&usages)]);
         let verdicts =
             [Question::FamilyQuota, Question::RegionalQuota].map(|question| verdict(&found, question).0);
         assert_eq!(verdicts, expected, "{instances} {usages}");
@@ -45,9 +45,11 @@ fn a_machine_needs_quota_of_its_family_and_of_the_region() {
 
 #[test]
 fn a_shortage_says_how_to_request_more() {
-    let asked = request(vec![candidate(AzureService::Vm, A100, REGION)]);
-    let found =
-        report(&asked, vec![vm(&json!([usage("StandardNCADSA100v4Family", 8, 24), usage("cores", 0, 100)]))]);
+    let request = request_for(vec![candidate(AzureService::Vm, A100, REGION)]);
+    let found = report(
+        &request,
+        vec![vm(&json!([usage("StandardNCADSA100v4Family", 8, 24), usage("cores", 0, 100)]))],
+    );
     let row = &rows(&found, Question::FamilyQuota)[0];
     assert_eq!(row.detail, "needs 24 vCPUs, 16 of 24 free");
     let finding = row.finding.as_ref().unwrap();
@@ -66,13 +68,13 @@ fn a_shortage_says_how_to_request_more() {
 #[test]
 fn spot_needs_its_own_quota_and_no_other() {
     let usages = |spot: i64| vm(&json!([usage("lowPriorityCores", 0, spot), usage("cores", 100, 100)]));
-    let asked = request(vec![Candidate { is_spot: true, ..candidate(AzureService::Vm, A100, REGION) }]);
+    let request = request_for(vec![Candidate { is_spot: true, ..candidate(AzureService::Vm, A100, REGION) }]);
     for (limit, expected) in [(24, (Fine, None)), (23, (Blocked, Some("CD0861")))] {
-        let found = report(&asked, vec![usages(limit)]);
+        let found = report(&request, vec![usages(limit)]);
         assert_eq!(verdict(&found, Question::SpotQuota), expected);
         assert!(rows(&found, Question::FamilyQuota).is_empty());
     }
-    let found = report(&asked, vec![usages(0)]);
+    let found = report(&request, vec![usages(0)]);
     let fix = fix(&found, Question::SpotQuota);
     assert!(fix.ends_with("--resource-type lowPriority"), "{fix}");
 }
@@ -80,7 +82,7 @@ fn spot_needs_its_own_quota_and_no_other() {
 #[test]
 fn the_quota_of_many_regions_comes_from_one_answer() {
     let regions: Vec<String> = (0..6).map(|index| format!("region{index}")).collect();
-    let asked = request(regions.iter().map(|region| candidate(AzureService::Vm, T4, region)).collect());
+    let request = request_for(regions.iter().map(|region| candidate(AzureService::Vm, T4, region)).collect());
     let row =
         |region: &str, name: &str, max: i64| json!({"location": region, "n": name, "used": 0, "max": max});
     let data = json!([
@@ -88,7 +90,7 @@ fn the_quota_of_many_regions_comes_from_one_answer() {
         row("region0", "Standard NCASv3_T4 Family", 8),
         row("region1", "cores", 100),
     ]);
-    let found = report(&asked, vec![(Topic::VmQuotas, ok(json!({"count": 3, "data": data})))]);
+    let found = report(&request, vec![(Topic::VmQuotas, ok(json!({"count": 3, "data": data})))]);
     let family = |index: usize| {
         let rows = &found.candidates[index].rows;
         rows.iter().find(|row| row.question == Question::FamilyQuota).unwrap().verdict
@@ -117,8 +119,8 @@ fn a_batch_account_has_its_own_quotas() {
     };
     let existing =
         ExistingResources { batch_account: Some("team/shared".into()), ..ExistingResources::default() };
-    let mut asked = request(vec![candidate(AzureService::Batch, T4, REGION)]);
-    asked.existing = existing;
+    let mut request = request_for(vec![candidate(AzureService::Batch, T4, REGION)]);
+    request.existing = existing;
     for (answer, service, family) in [
         (quotas(500, 8, json!(true)), Fine, Some(Fine)),
         (quotas(500, 0, json!(true)), Fine, Some(Blocked)),
@@ -128,27 +130,27 @@ fn a_batch_account_has_its_own_quotas() {
         (account(&json!({"poolAllocationMode": "UserSubscription"})), Unknown, None),
         ((Topic::BatchAccounts, ok(json!({"value": []}))), Blocked, None),
     ] {
-        let found = report(&asked, vec![answer.clone()]);
+        let found = report(&request, vec![answer.clone()]);
         assert_eq!(verdict(&found, Question::ServiceQuota).0, service, "{answer:?}");
         let rows = rows(&found, Question::FamilyQuota);
         assert_eq!(rows.first().map(|row| row.verdict), family, "{answer:?}");
     }
-    asked.candidates[0].is_spot = true;
-    let found = report(&asked, vec![quotas(500, 0, json!(true))]);
+    request.candidates[0].is_spot = true;
+    let found = report(&request, vec![quotas(500, 0, json!(true))]);
     assert_eq!(verdict(&found, Question::SpotQuota), (Fine, None), "Spot does not count by family");
 }
 
 #[test]
 fn a_new_batch_account_may_be_one_too_many_and_has_no_known_quota() {
-    let asked = request(vec![candidate(AzureService::Batch, T4, REGION)]);
+    let request = request_for(vec![candidate(AzureService::Batch, T4, REGION)]);
     let quota = |limit: i64| (Topic::BatchQuotas(REGION.to_owned()), ok(json!({"accountQuota": limit})));
     for (limit, expected) in [(2, (Fine, None)), (1, (Blocked, Some("CD0862")))] {
-        let found = report(&asked, vec![quota(limit), account(&json!({}))]);
+        let found = report(&request, vec![quota(limit), account(&json!({}))]);
         assert_eq!(verdict(&found, Question::ServiceQuota), expected);
         assert_eq!(verdict(&found, Question::FamilyQuota), (Warning, Some("CD0868")));
     }
     let missing = (Topic::BatchQuotas(REGION.to_owned()), error(400, "NoRegisteredProviderFound"));
-    assert_eq!(verdict(&report(&asked, vec![missing]), Question::ServiceQuota), (Blocked, Some("CD0856")));
+    assert_eq!(verdict(&report(&request, vec![missing]), Question::ServiceQuota), (Blocked, Some("CD0856")));
 }
 
 /// Quotas of Machine Learning: of the family, of all families, of low priority.
@@ -186,13 +188,14 @@ fn machine_learning_has_its_own_quotas_and_endpoints_need_a_fifth_more() {
         (false, true, ml(0, 0, 4), Question::SpotQuota, (Fine, None)),
         (false, true, ml(0, 0, 3), Question::SpotQuota, (Blocked, Some("CD0861"))),
     ] {
-        let asked = request(vec![Candidate { serves, is_spot, ..candidate(AzureService::Ml, T4, REGION) }]);
-        let found = report(&asked, vec![quotas.clone()]);
+        let request =
+            request_for(vec![Candidate { serves, is_spot, ..candidate(AzureService::Ml, T4, REGION) }]);
+        let found = report(&request, vec![quotas.clone()]);
         assert_eq!(verdict(&found, question), expected, "{serves} {is_spot} {quotas:?}");
     }
-    let asked = request(vec![candidate(AzureService::Ml, T4, REGION)]);
+    let request = request_for(vec![candidate(AzureService::Ml, T4, REGION)]);
     for missing in [error(404, "NotFound"), error(400, "NoRegisteredProviderFound")] {
-        let found = report(&asked, vec![(Topic::MlUsages(REGION.to_owned()), missing)]);
+        let found = report(&request, vec![(Topic::MlUsages(REGION.to_owned()), missing)]);
         assert_eq!(verdict(&found, Question::FamilyQuota), (Blocked, Some("CD0856")));
     }
 }
@@ -233,24 +236,24 @@ fn container_apps_limit_gpus_by_environment_or_subscription() {
             (Unknown, Some("CD0867")),
         ),
     ] {
-        let mut asked = request(vec![Candidate {
+        let mut request = request_for(vec![Candidate {
             instances: 2,
             ..candidate(AzureService::ContainerApps, profile, "westus3")
         }]);
         if has_environment {
-            asked.existing = with_environment.clone();
+            request.existing = with_environment.clone();
         }
-        let found = report(&asked, vec![change.clone()]);
+        let found = report(&request, vec![change.clone()]);
         assert_eq!(verdict(&found, Question::FamilyQuota), expected, "{profile} {change:?}");
     }
-    let asked = request(vec![candidate(AzureService::ContainerApps, serverless, "westus3")]);
-    let found = report(&asked, vec![region(json!([usage("ManagedEnvironmentCount", 50, 50)]))]);
+    let request = request_for(vec![candidate(AzureService::ContainerApps, serverless, "westus3")]);
+    let found = report(&request, vec![region(json!([usage("ManagedEnvironmentCount", 50, 50)]))]);
     assert_eq!(verdict(&found, Question::ServiceQuota), (Blocked, Some("CD0862")));
 }
 
 #[test]
 fn container_instances_count_groups_and_cores() {
-    let asked = request(vec![Candidate {
+    let request = request_for(vec![Candidate {
         size: None,
         cpus: 3.5,
         instances: 2,
@@ -262,22 +265,22 @@ fn container_instances_count_groups_and_cores() {
         (json!([usage("ContainerGroups", 99, 100), usage("StandardCores", 93, 100)]), vec![Blocked, Blocked]),
         (json!([usage("ContainerGroups", 1, 100), usage("NewKind", 5, 5)]), vec![Fine]),
     ] {
-        let found = report(&asked, vec![(topic(), ok(json!({"value": rows_given})))]);
+        let found = report(&request, vec![(topic(), ok(json!({"value": rows_given})))]);
         let verdicts: Vec<_> = rows(&found, Question::ServiceQuota).iter().map(|row| row.verdict).collect();
         assert_eq!(verdicts, expected);
     }
-    assert!(rows(&report(&asked, vec![]), Question::Retirement).is_empty());
-    let found = report(&asked, vec![(topic(), error(404, "NotFound"))]);
+    assert!(rows(&report(&request, vec![]), Question::Retirement).is_empty());
+    let found = report(&request, vec![(topic(), error(404, "NotFound"))]);
     assert_eq!(verdict(&found, Question::ServiceQuota), (Blocked, Some("CD0856")));
 }
 
 #[test]
 fn nodes_that_exist_need_no_quota() {
     for service in [AzureService::Batch, AzureService::Ml] {
-        let mut asked = request(vec![candidate(service, T4, "westeurope")]);
-        let none = rows(&report(&asked, vec![]), Question::FamilyQuota).len();
+        let mut request = request_for(vec![candidate(service, T4, "westeurope")]);
+        let none = rows(&report(&request, vec![]), Question::FamilyQuota).len();
         assert_eq!(none, 1, "{service:?}");
-        (asked.existing.pool, asked.existing.cluster) = (Some("p".into()), Some("c".into()));
-        assert!(rows(&report(&asked, vec![]), Question::FamilyQuota).is_empty(), "{service:?}");
+        (request.existing.pool, request.existing.cluster) = (Some("p".into()), Some("c".into()));
+        assert!(rows(&report(&request, vec![]), Question::FamilyQuota).is_empty(), "{service:?}");
     }
 }

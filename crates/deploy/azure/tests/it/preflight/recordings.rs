@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::specs::specifications as specs;
 
-use super::support::{A100, T4, candidate, report, request, rows, verdict};
+use super::support::{A100, T4, candidate, report, request_for, rows, verdict};
 
 use PreflightVerdict::{Blocked, Ok as Fine, Warning};
 
@@ -55,12 +55,12 @@ fn compute_usages_have_all_gpu_families_of_the_tables() {
         let count = names.iter().filter(|name| facts.quotas().limits("vm", name, family)).count();
         assert_eq!(count, 1, "{size}: {family}");
     }
-    let asked = request(vec![candidate(AzureService::Vm, A100, "westus")]);
+    let request = request_for(vec![candidate(AzureService::Vm, A100, "westus")]);
     let topic = Topic::VmUsages("westus".to_owned());
-    let found = report(&asked, vec![(topic.clone(), usages.clone())]);
+    let found = report(&request, vec![(topic.clone(), usages.clone())]);
     assert_eq!(rows(&found, Question::FamilyQuota)[0].detail, "needs 24 vCPUs, 0 of 0 free");
     assert_eq!(rows(&found, Question::RegionalQuota)[0].detail, "needs 24 vCPUs, 86 of 100 free");
-    let spot = request(vec![Candidate {
+    let spot = request_for(vec![Candidate {
         is_spot: true,
         instances: 5,
         ..candidate(AzureService::Vm, A100, "westus")
@@ -77,8 +77,8 @@ fn a_recorded_batch_account_has_no_quota_for_current_gpus() {
         panic!()
     };
     let accounts = QueryResult::Response { status: 200, body: serde_json::json!({ "value": [body] }) };
-    let mut asked = request(vec![candidate(AzureService::Batch, A100, "eastus2")]);
-    asked.existing = ExistingResources {
+    let mut request = request_for(vec![candidate(AzureService::Batch, A100, "eastus2")]);
+    request.existing = ExistingResources {
         batch_account: Some("clitest.rg000001/clibatchtestacct000003".into()),
         ..ExistingResources::default()
     };
@@ -88,8 +88,8 @@ fn a_recorded_batch_account_has_no_quota_for_current_gpus() {
         // Not in the account's list at all.
         ("Standard_ND96isr_H200_v5", "needs 96 vCPUs, 0 of 0 free"),
     ] {
-        asked.candidates[0].size = Some(size.to_owned());
-        let found = report(&asked, vec![(Topic::BatchAccounts, accounts.clone())]);
+        request.candidates[0].size = Some(size.to_owned());
+        let found = report(&request, vec![(Topic::BatchAccounts, accounts.clone())]);
         assert_eq!(rows(&found, Question::FamilyQuota)[0].detail, expected, "{size}");
         assert_eq!(
             rows(&found, Question::ServiceQuota)[0].detail.split(',').nth(1),
@@ -97,8 +97,8 @@ fn a_recorded_batch_account_has_no_quota_for_current_gpus() {
             "{size}"
         );
     }
-    asked.candidates[0].is_spot = true;
-    let found = report(&asked, vec![(Topic::BatchAccounts, accounts)]);
+    request.candidates[0].is_spot = true;
+    let found = report(&request, vec![(Topic::BatchAccounts, accounts)]);
     assert_eq!(verdict(&found, Question::SpotQuota), (Fine, None));
 }
 
@@ -113,8 +113,8 @@ fn recorded_profiles_lack_the_serverless_gpus_that_are_documented() {
         ("Consumption-GPU-NC8as-T4", (Warning, Some("CD0856"))),
         ("NC24-A100", (Blocked, Some("CD0856"))),
     ] {
-        let asked = request(vec![candidate(AzureService::ContainerApps, profile, "eastus")]);
-        let found = report(&asked, vec![(topic.clone(), profiles.clone())]);
+        let request = request_for(vec![candidate(AzureService::ContainerApps, profile, "eastus")]);
+        let found = report(&request, vec![(topic.clone(), profiles.clone())]);
         assert_eq!(verdict(&found, Question::Offered), expected, "{profile}");
     }
 }
@@ -125,8 +125,11 @@ fn recorded_usages_of_container_apps_limit_gpus() {
     let recording = "containerapps-environment-and-usages";
     let environment = recorded(&specs, recording, "managedEnvironments/containerapp-e2e-env000003/usages");
     let region = recorded(&specs, recording, "locations/northcentralusstage/usages");
-    let mut asked =
-        request(vec![candidate(AzureService::ContainerApps, "Consumption-GPU-NC8as-T4", "northcentralus")]);
+    let mut request = request_for(vec![candidate(
+        AzureService::ContainerApps,
+        "Consumption-GPU-NC8as-T4",
+        "northcentralus",
+    )]);
     let changes = || {
         vec![
             (Topic::EnvironmentUsages, environment.clone()),
@@ -134,13 +137,13 @@ fn recorded_usages_of_container_apps_limit_gpus() {
         ]
     };
     assert_eq!(
-        rows(&report(&asked, changes()), Question::ServiceQuota)[0].detail,
+        rows(&report(&request, changes()), Question::ServiceQuota)[0].detail,
         "needs 1 environment, 36 of 50 free"
     );
-    asked.existing.container_apps_environment = Some("team/env".into());
+    request.existing.container_apps_environment = Some("team/env".into());
     for (instances, expected) in [(5, Fine), (6, Blocked)] {
-        asked.candidates[0].instances = instances;
-        assert_eq!(verdict(&report(&asked, changes()), Question::FamilyQuota).0, expected, "{instances}");
+        request.candidates[0].instances = instances;
+        assert_eq!(verdict(&report(&request, changes()), Question::FamilyQuota).0, expected, "{instances}");
     }
 }
 
@@ -153,10 +156,10 @@ fn a_recorded_provider_state_that_is_not_registered_blocks() {
     let mut provider = body;
     assert!(provider["registrationState"].is_string());
     provider["namespace"] = "Microsoft.Logic".into();
-    let mut asked = request(vec![candidate(AzureService::Aci, "", "westeurope")]);
-    asked.candidates[0].size = None;
+    let mut request = request_for(vec![candidate(AzureService::Aci, "", "westeurope")]);
+    request.candidates[0].size = None;
     let answer = QueryResult::Response { status: 200, body: serde_json::json!({"value": [provider]}) };
-    let found = report(&asked, vec![(Topic::Providers, answer)]);
+    let found = report(&request, vec![(Topic::Providers, answer)]);
     let row = &rows(&found, Question::Providers)[0];
     assert_eq!(row.verdict, Blocked);
     assert!(row.detail.contains("Microsoft.ContainerInstance"), "{}", row.detail);
@@ -174,26 +177,29 @@ fn examples_of_the_specification_are_read() {
             row["limit"] = 12.into();
         }
     }
-    let asked = request(vec![candidate(AzureService::Ml, "Standard_NC6s_v3", "eastus")]);
-    let found =
-        report(&asked, vec![(Topic::MlUsages("eastus".to_owned()), QueryResult::Response { status, body })]);
+    let request = request_for(vec![candidate(AzureService::Ml, "Standard_NC6s_v3", "eastus")]);
+    let found = report(
+        &request,
+        vec![(Topic::MlUsages("eastus".to_owned()), QueryResult::Response { status, body })],
+    );
     let family = &rows(&found, Question::FamilyQuota)[0];
     assert_eq!(family.detail, "needs 6 vCPUs, 12 of 12 free", "{family:?}");
     assert_eq!(rows(&found, Question::RegionalQuota)[0].detail, "needs 6 vCPUs, 10 of 24 free");
 
     let skus = example(&openapi.join("compute/resource-manager/Microsoft.Compute/Skus/stable/2021-07-01/examples/skus/ListAvailableResourceSkusForARegion.json"));
-    let asked = request(vec![candidate(AzureService::Vm, "Standard_A1", "westus")]);
-    let found = report(&asked, vec![(Topic::Skus(Some("westus".to_owned())), skus)]);
+    let request = request_for(vec![candidate(AzureService::Vm, "Standard_A1", "westus")]);
+    let found = report(&request, vec![(Topic::Skus(Some("westus".to_owned())), skus)]);
     assert_eq!(rows(&found, Question::Offered)[0].detail, "westus, zones 1, 2, 3");
 
     let groups = example(&openapi.join("containerinstance/resource-manager/Microsoft.ContainerInstance/stable/2023-05-01/examples/ContainerGroupUsage.json"));
-    let asked = request(vec![Candidate { size: None, ..candidate(AzureService::Aci, "", "westcentralus") }]);
-    let found = report(&asked, vec![(Topic::AciUsages("westcentralus".to_owned()), groups)]);
+    let request =
+        request_for(vec![Candidate { size: None, ..candidate(AzureService::Aci, "", "westcentralus") }]);
+    let found = report(&request, vec![(Topic::AciUsages("westcentralus".to_owned()), groups)]);
     assert_eq!(rows(&found, Question::ServiceQuota)[0].detail, "needs 1 group, 1999 of 2000 free");
 
     let sizes = example(&openapi.join("batch/resource-manager/Microsoft.Batch/stable/2024-07-01/examples/LocationListVirtualMachineSkus.json"));
-    let mut asked = request(vec![candidate(AzureService::Batch, "Standard_A1", "japaneast")]);
-    asked.existing.batch_account = Some("team/shared".into());
-    let found = report(&asked, vec![(Topic::BatchSizes("japaneast".to_owned()), sizes)]);
+    let mut request = request_for(vec![candidate(AzureService::Batch, "Standard_A1", "japaneast")]);
+    request.existing.batch_account = Some("team/shared".into());
+    let found = report(&request, vec![(Topic::BatchSizes("japaneast".to_owned()), sizes)]);
     assert_eq!(rows(&found, Question::Offered)[0].detail, "until 2024-08-31");
 }

@@ -33,7 +33,7 @@ pub(crate) fn candidate(service: AzureService, size: &str, region: &str) -> Cand
     }
 }
 
-pub(crate) fn request(candidates: Vec<Candidate>) -> PreflightRequest {
+pub(crate) fn request_for(candidates: Vec<Candidate>) -> PreflightRequest {
     PreflightRequest {
         subscription: SUBSCRIPTION.to_owned(),
         signed_in_as: "az as user@example.com".to_owned(),

@@ -60,7 +60,7 @@ fn the_first_choice_is_an_experts_and_nothing_forbidden_is_among_the_first_three
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
-/// Whether the tables prove that a service has a size in a region, asked of them row by row and not of the planner.
+/// Whether the tables prove that a service has a size in a region: found in them row by row and not by the planner.
 fn is_proven(workload: &Workload, offer: &Offer) -> bool {
     let (facts, catalog) = embedded();
     let services = facts.services();

@@ -1,3 +1,3 @@
-//! What holds whatever is asked.
+//! What holds for every request.
 
 mod plans;

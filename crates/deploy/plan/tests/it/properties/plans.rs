@@ -1,4 +1,4 @@
-//! What holds of every plan, whatever is asked.
+//! What holds for every plan, whatever the request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A service that is asked by day and not by night: serverless below a rate, a machine of one's own above it.
+//! A service that gets requests by day and not by night: serverless below a rate, a machine of one's own above it.
 //!
 //! On a T4 that answers ten a second, kept 70 % full. A month has 730 h, so each hour of the day lasts
 //! 109,500 s of it, and the twelve from 8 to 20 o'clock 365 h.
@@ -66,7 +66,7 @@ fn serverless_wins_below_the_crossover_and_the_machine_above() {
         (offer(AzureOffering::Vm, T4), offer(AzureOffering::ContainerApps, SERVERLESS));
     let crosses = |a, b| curve_of(catalog, facts, &base).crossover(a, b, 1, 100_000);
     let found = crosses(&serverless, &machine).expect("they cross");
-    assert_eq!(crosses(&machine, &serverless), Some(found), "whichever is asked about first");
+    assert_eq!(crosses(&machine, &serverless), Some(found), "in either order");
 
     let costs = |scale: u64| {
         let of = |offer| curve_of(catalog, facts, &base).cost(offer, scale).expect("it can be done");

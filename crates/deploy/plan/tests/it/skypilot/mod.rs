@@ -21,7 +21,7 @@ struct Row {
     region: String,
 }
 
-/// What is asked: by its names for GPUs, and by ours.
+/// What is searched for: by SkyPilot's names of GPUs, and by ours.
 struct GpuQuery {
     theirs: &'static str,
     ours: &'static str,
@@ -84,7 +84,7 @@ fn dollars(text: &str) -> Option<Usd> {
     Some(Usd::from_nanos(micros * 1000))
 }
 
-/// `SkyPilot`'s way: rows with the GPU's name and exactly the number asked for, the cheapest of them.
+/// `SkyPilot`'s way: rows with the GPU's name and exactly the requested number, the cheapest of them.
 fn cheapest_in_skypilot(rows: &[Row], query: &GpuQuery, priority: Priority) -> Option<CheapestSize> {
     rows.iter()
         .filter(|row| row.accelerator == query.theirs && row.count == query.count)
@@ -153,7 +153,7 @@ fn skypilots_catalog_and_ours_differ_where_the_documentation_says() {
     let answer = |gpu: &str, count: u32, priority: Priority| {
         let found =
             answers.iter().find(|(name, number, at, ..)| (*name, *number, *at) == (gpu, count, priority));
-        let (.., theirs, ours) = found.expect("the question was asked");
+        let (.., theirs, ours) = found.expect("it is among the queries");
         (theirs.as_ref(), ours.as_ref())
     };
 
@@ -162,7 +162,7 @@ fn skypilots_catalog_and_ours_differ_where_the_documentation_says() {
         let (theirs, ours) = answer(gpu, count, Priority::Regular);
         assert_eq!(theirs.map(|answer| &answer.size), ours.map(|answer| &answer.size), "{count} x {gpu}");
     }
-    // ND96isr_H100_v5 stands there with 12 GPUs: who asks for the eight it has is told there are none.
+    // ND96isr_H100_v5 is listed there with 12 GPUs: a search for the eight that it has finds nothing.
     assert_eq!(answer("H100", 8, Priority::Regular).0, None);
     assert_eq!(
         answer("H100", 8, Priority::Regular).1.map(|ours| ours.size.as_str()),

@@ -29,7 +29,7 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
     let limits: Vec<_> = services.limit.iter().filter(|row| row.service == service.id).collect();
     let profiles: Vec<_> = services.profile.iter().filter(|row| row.service == service.id).collect();
     let drivers: Vec<_> = services.driver.iter().filter(|row| row.service == service.id).collect();
-    let behaviour: Vec<_> = services.behaviour.iter().filter(|row| row.service == service.id).collect();
+    let behavior: Vec<_> = services.behavior.iter().filter(|row| row.service == service.id).collect();
     let ended = service.gpu_retired_on.map(|end| format!("ended {end}"));
     let mut sheet = Sheet::new(format!("{} ({})", service.name, service.id))
         .field("GPU", ended.unwrap_or_else(|| enum_name(&service.gpu)))
@@ -55,10 +55,10 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageE
     for row in &limits {
         sheet = sheet.field("limit", format!("{}: {}", row.key, row.value));
     }
-    for row in &behaviour {
+    for row in &behavior {
         sheet = sheet.field("note", row.text.clone());
     }
-    let row = ServiceRow { service, profiles, drivers, limits, behaviour };
+    let row = ServiceRow { service, profiles, drivers, limits, behavior };
     let sheet = sheet.sources(services.table.resolve(&service.source));
     Ok(LookupResult::sheet(&TABLES, &row, sheet))
 }

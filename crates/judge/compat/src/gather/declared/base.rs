@@ -36,7 +36,7 @@ pub(super) fn toolkit_of_image(facts: &Facts, reference: &str) -> Option<CudaVer
     if repository == "nvidia/cuda" {
         let tag = ImageTag::parse(tag)?;
         let cuda: CudaRelease = tag.cuda.parse().ok()?;
-        return tag.flavour.contains("devel").then(|| cuda.version());
+        return tag.flavor.contains("devel").then(|| cuda.version());
     }
     let found = facts.images().framework_image(repository, tag)?;
     found.cuda?.parse().ok()
@@ -121,13 +121,13 @@ fn cuda(facts: &Facts, image: &DeclaredImage, tag: &str, at: &str, evidence: &mu
             reach: Reach::CompatDirectory,
         });
     }
-    let flavour = parsed.flavour.as_str();
-    let libraries = flavour.contains("runtime") || flavour.contains("devel");
+    let flavor = parsed.flavor.as_str();
+    let libraries = flavor.contains("runtime") || flavor.contains("devel");
     Base {
         cuda_major: Some(cuda.version().major()),
         toolkit: Some(cuda.version()).filter(|_| libraries),
         libraries,
-        cudnn: cudnn.filter(|_| flavour.contains("cudnn")),
+        cudnn: cudnn.filter(|_| flavor.contains("cudnn")),
         ..Base::default()
     }
 }
@@ -159,7 +159,7 @@ fn framework(
         facts.frameworks().tensorflow(tensorflow)?.cuda
     });
     // Those that rest on an image of nvidia/cuda keep its start gate.
-    let gate = cuda.filter(|_| found.row.gpu && found.row.is_on_cuda_image(found.flavour));
+    let gate = cuda.filter(|_| found.row.gpu && found.row.is_on_cuda_image(found.flavor));
     let release = gate.and_then(|cuda| {
         let rows = facts.images().require.iter().filter(|row| row.cuda.version() == cuda);
         rows.map(|row| row.cuda).max()

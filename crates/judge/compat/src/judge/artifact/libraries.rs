@@ -144,13 +144,13 @@ fn wanting(missing: &Missing) -> String {
 fn install(library: &str) -> String {
     let of = |prefix: &str| library.starts_with(prefix);
     let package = if of("libcudnn") {
-        "cuDNN: pip install nvidia-cudnn-cu12 or -cu13, or the -cudnn- flavour of the base image"
+        "cuDNN: pip install nvidia-cudnn-cu12 or -cu13, or the -cudnn- flavor of the base image"
     } else if of("libnccl") {
         "NCCL: pip install nvidia-nccl-cu12 or -cu13, or apt-get install libnccl2"
     } else if of("libnvinfer") {
         "TensorRT: pip install tensorrt, or apt-get install libnvinfer10"
     } else if of("libcu") || of("libnv") || of("libnpp") {
-        "the CUDA library: take the -runtime- flavour of the base image, or NVIDIA's wheel of it"
+        "the CUDA library: take the -runtime- flavor of the base image, or NVIDIA's wheel of it"
     } else if of("libGL") || of("libglib") || of("libgthread") {
         "the system library: apt-get install libgl1 libglib2.0-0"
     } else {

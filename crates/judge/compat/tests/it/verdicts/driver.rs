@@ -90,7 +90,7 @@ case!(
 
 // D3, D5.
 case!(
-    a_runtime_newer_than_the_driver_is_said,
+    a_runtime_newer_than_the_driver_is_reported,
     "D3",
     sass(&["sm_90"]).runtime("12.8"),
     gpu("H100", "535.161.08"),

@@ -67,7 +67,7 @@ pub(crate) fn answers(error: u16) -> Expected {
     expected(None, Failure::Cuda(error))
 }
 
-/// Something is said; what the program does is not fixed.
+/// There is a finding; what the program does is not fixed.
 pub(crate) fn says(finding: &'static str) -> Expected {
     expected(None, Failure::Any).finding(finding)
 }
@@ -105,30 +105,33 @@ impl Expected {
 pub(crate) fn check(rule: &str, given: impl Into<Given>, target: &Target, expected: &Expected) {
     let Given(evidence) = given.into();
     let judgement = judge(&evidence, target, facts());
-    let told = format!("rule {rule}, on {target}: {judgement:#?}");
+    let context = format!("rule {rule}, on {target}: {judgement:#?}");
     if let Some(verdict) = expected.verdict {
-        assert_eq!(judgement.verdict, verdict, "{told}");
+        assert_eq!(judgement.verdict, verdict, "{context}");
     }
     let error = judgement.error.as_ref();
     match expected.failure {
         Failure::Any => {}
-        Failure::None => assert_eq!(error, None, "{told}"),
-        Failure::Cuda(code) => assert_eq!(error.and_then(|error| error.code), Some(code), "{told}"),
+        Failure::None => assert_eq!(error, None, "{context}"),
+        Failure::Cuda(code) => assert_eq!(error.and_then(|error| error.code), Some(code), "{context}"),
         Failure::Named(name) => {
-            assert_eq!(error.map(|error| (error.code, error.name.as_str())), Some((None, name)), "{told}");
+            assert_eq!(error.map(|error| (error.code, error.name.as_str())), Some((None, name)), "{context}");
         }
     }
     for code in &expected.findings {
-        assert!(judgement.findings.iter().any(|finding| finding.code == *code), "no finding {code}; {told}");
+        assert!(
+            judgement.findings.iter().any(|finding| finding.code == *code),
+            "no finding {code}; {context}"
+        );
     }
     for code in &expected.absent {
-        assert!(judgement.findings.iter().all(|finding| finding.code != *code), "finding {code}; {told}");
+        assert!(judgement.findings.iter().all(|finding| finding.code != *code), "finding {code}; {context}");
     }
     for id in &expected.rules {
-        assert!(judgement.rules.iter().any(|applied| applied.rule == *id), "{id} not applied; {told}");
+        assert!(judgement.rules.iter().any(|applied| applied.rule == *id), "{id} not applied; {context}");
     }
     for part in &expected.printed {
         let printed = error.map(|error| format!("{}: {}", error.name, error.message)).unwrap_or_default();
-        assert!(printed.contains(part), "`{part}` is not printed; {told}");
+        assert!(printed.contains(part), "`{part}` is not printed; {context}");
     }
 }

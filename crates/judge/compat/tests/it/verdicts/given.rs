@@ -1,4 +1,4 @@
-//! What is judged, put together in few words.
+//! Short builders of what is judged.
 
 use cudock_compat::evidence::{
     Artifact, ArtifactKind, Code, CodeFile, CompatNote, CopyKind, DriverCopy, Effect, Evidence, Missing,

@@ -80,6 +80,6 @@ pub(crate) fn finding_first(kind: LibraryKind, version: Option<&str>) -> TargetM
 
 /// A machine that keeps every program from the card, with the doctor's code for it.
 pub(crate) fn blocked(error: Option<u16>, code: &'static str) -> TargetMachine {
-    let finding = Finding::new(code, Severity::Error, "the doctor's words", "");
+    let finding = Finding::new(code, Severity::Error, "the doctor's message", "");
     TargetMachine { blocked: Some((error, finding)), ..healthy() }
 }

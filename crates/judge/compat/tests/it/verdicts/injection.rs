@@ -115,7 +115,7 @@ case!(
 );
 case!(unset_capabilities_bring_cuda, "V2", fits().in_image(), h100(), works());
 case!(
-    cdi_brings_the_whole_driver_whatever_is_asked,
+    cdi_brings_the_whole_driver_whatever_is_requested,
     "V2",
     fits().in_image().env("NVIDIA_DRIVER_CAPABILITIES", "utility"),
     h100().cdi(),

@@ -304,12 +304,12 @@ case!(
 /// Every target that a message lists after "no code for capability".
 fn listed_after_no_code(reason: &str) -> Vec<String> {
     let Some((_, list)) = reason.split_once("no code for capability") else { return Vec::new() };
-    let words = list.split([' ', ';', ',']).filter(|word| word.starts_with("sm_"));
-    words.map(str::to_owned).collect()
+    let targets = list.split([' ', ';', ',']).filter(|word| word.starts_with("sm_"));
+    targets.map(str::to_owned).collect()
 }
 
 proptest! {
-    /// "no code for capability 7.5; it has … sm_75" must not be said.
+    /// "no code for capability 7.5; it has … sm_75" must not be reported.
     #[test]
     fn a_message_never_lists_code_for_the_card_among_what_has_none(
         libraries in prop::collection::vec(

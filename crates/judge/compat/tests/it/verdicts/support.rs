@@ -1,4 +1,4 @@
-//! The words in which cases are written.
+//! Helpers that make cases short.
 
 use std::sync::OnceLock;
 

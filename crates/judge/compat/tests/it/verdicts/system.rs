@@ -146,7 +146,7 @@ case!(
 
 // A card without a driver named.
 case!(
-    a_driver_that_was_not_named_is_said_to_be_assumed,
+    a_driver_that_was_not_named_is_reported_as_assumed,
     "D1",
     sass(&["sm_90"]),
     Target::of_gpu(facts(), "H200", None).unwrap(),
@@ -166,7 +166,7 @@ fn on_service(name: &str) -> Target {
 
 #[test]
 fn a_size_brings_the_driver_of_the_services_image_and_says_which() {
-    for (name, driver, said) in [
+    for (name, driver, expected) in [
         ("Standard_NC4as_T4_v3", "580.126.16", "ubuntu-hpc:2204 (2026-07-17); a virtual machine is assumed"),
         ("vm/Standard_ND40rs_v2", "580.126.16", "ubuntu-hpc:2204-v100"),
         ("batch/Standard_NC4as_T4_v3", "580.126.16", "Azure Batch with microsoft-dsvm:ubuntu-hpc:2204"),
@@ -177,7 +177,7 @@ fn a_size_brings_the_driver_of_the_services_image_and_says_which() {
         let target = on_service(name);
         assert_eq!(target.driver.unwrap().to_string(), driver, "{name}");
         let assumed = target.traits.driver_assumed.unwrap();
-        assert!(assumed.contains(said), "{name}: {assumed}");
+        assert!(assumed.contains(expected), "{name}: {assumed}");
     }
     let unknown = on_service("ml-cluster/Standard_NC4as_T4_v3");
     let assumed = unknown.traits.driver_assumed.unwrap();

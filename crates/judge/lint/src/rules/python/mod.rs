@@ -328,7 +328,7 @@ fn cuda_twice(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let last = context.build.last();
     let (Some(image), Some(declared)) = (context.cuda_image(last), context.declared.last()) else { return };
     let Some(from) = context.build.base_image(last) else { return };
-    if !image.flavour.ends_with("runtime") || !declared.compiled.is_empty() {
+    if !image.flavor.ends_with("runtime") || !declared.compiled.is_empty() {
         return;
     }
     let Some(torch) = by_pip(context, last).find(|installed| installed.package.name == "torch") else {
@@ -348,21 +348,21 @@ fn cuda_twice(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     if !own || others || copies_programs || !declared.cuda_packages.is_empty() {
         return;
     }
-    let base = ImageTag { flavour: "base".to_owned(), ..image.clone() };
+    let base = ImageTag { flavor: "base".to_owned(), ..image.clone() };
     if matches!(context.facts.images().tag(&base), TagVerdict::Missing { .. }) {
         return;
     }
     let message = format!(
         "{} brings its own CUDA and cuDNN: those of the flavor `{}` are in the image a second time",
         shown(torch.package),
-        image.flavour
+        image.flavor
     );
     let fix = format!("start from nvidia/cuda:{base}");
     let mut finding = report.finding(from.span, message, fix.clone());
     let cuda = image.cuda.parse().ok();
     finding.saves_bytes =
-        cuda.and_then(|cuda| context.facts.images().flavour_saving(cuda, &image.flavour, "base"));
-    let written = format!("-{}-", image.flavour);
+        cuda.and_then(|cuda| context.facts.images().flavor_saving(cuda, &image.flavor, "base"));
+    let written = format!("-{}-", image.flavor);
     let source = context.source(from.span);
     let is_plain = source.matches(&written).count() == 1 && !source.contains(['$', '@']);
     let is_certain = declared.notes.iter().all(|note| !note.decides);

@@ -61,16 +61,16 @@ fn devel_stage(context: &LintContext<'_>) -> Option<DevelStage> {
     let tables = context.facts.images();
     let smaller = format!("{repository}:{}", tag.replace("devel", "runtime"));
     if repository == "nvidia/cuda" {
-        let tag = ImageTag::parse(tag).filter(|tag| tag.flavour.ends_with("devel"))?;
+        let tag = ImageTag::parse(tag).filter(|tag| tag.flavor.ends_with("devel"))?;
         let cuda: CudaRelease = tag.cuda.parse().ok()?;
-        let saving = tables.flavour_saving(cuda, &tag.flavour, &tag.flavour.replace("devel", "runtime"));
+        let saving = tables.flavor_saving(cuda, &tag.flavor, &tag.flavor.replace("devel", "runtime"));
         return Some(DevelStage { smaller, saving });
     }
-    let found = tables.framework_image(repository, tag).filter(|found| found.flavour == "devel")?;
+    let found = tables.framework_image(repository, tag).filter(|found| found.flavor == "devel")?;
     // The other flavor is not built on an image of nvidia/cuda at all.
     let cuda: Option<CudaVersion> = found.cuda.and_then(|cuda| cuda.parse().ok());
-    let releases = tables.flavour_size.iter().filter(|row| Some(row.cuda.version()) == cuda);
-    let saving = releases.filter_map(|row| tables.flavour_saving(row.cuda, "devel", "base")).min();
+    let releases = tables.flavor_size.iter().filter(|row| Some(row.cuda.version()) == cuda);
+    let saving = releases.filter_map(|row| tables.flavor_saving(row.cuda, "devel", "base")).min();
     Some(DevelStage { smaller, saving })
 }
 
@@ -235,7 +235,7 @@ pub(super) fn toolkit_copied(context: &LintContext<'_>, report: &mut Report<'_, 
             None => None,
         };
         let Some(("nvidia/cuda", tag)) = reference else { continue };
-        let Some(tag) = ImageTag::parse(tag).filter(|tag| tag.flavour.ends_with("devel")) else { continue };
+        let Some(tag) = ImageTag::parse(tag).filter(|tag| tag.flavor.ends_with("devel")) else { continue };
         let is_toolkit = |path: &str| {
             let path = path.trim_end_matches('/');
             path == "/usr/local/cuda"
@@ -245,10 +245,10 @@ pub(super) fn toolkit_copied(context: &LintContext<'_>, report: &mut Report<'_, 
             if need(context) == Need::AtRunTime {
                 return;
             }
-            let runtime = tag.flavour.replace("devel", "runtime");
+            let runtime = tag.flavor.replace("devel", "runtime");
             let cuda = tag.cuda.parse::<CudaRelease>().ok();
             let saving =
-                cuda.and_then(|cuda| context.facts.images().flavour_saving(cuda, &tag.flavour, &runtime));
+                cuda.and_then(|cuda| context.facts.images().flavor_saving(cuda, &tag.flavor, &runtime));
             let message = format!(
                 "this copies the whole toolkit, with nvcc, headers and static libraries{}",
                 at_least(saving)

@@ -27,11 +27,11 @@ fn has(flavor: &str, part: Part) -> bool {
 fn flavor_with(context: &LintContext<'_>, tag: &ImageTag, parts: &BTreeSet<Part>) -> Option<ImageTag> {
     let tags = context.facts.images().all_tags().filter(|known| known.cuda == tag.cuda && known.os == tag.os);
     let is_enough = |known: &ImageTag| {
-        !known.flavour.contains("devel")
-            && !known.flavour.contains("tensorrt")
-            && parts.iter().all(|part| has(&known.flavour, *part))
+        !known.flavor.contains("devel")
+            && !known.flavor.contains("tensorrt")
+            && parts.iter().all(|part| has(&known.flavor, *part))
     };
-    let size = |known: &ImageTag| [Part::Runtime, Part::Cudnn].map(|part| has(&known.flavour, part));
+    let size = |known: &ImageTag| [Part::Runtime, Part::Cudnn].map(|part| has(&known.flavor, part));
     tags.filter(is_enough).min_by_key(size)
 }
 
@@ -52,7 +52,7 @@ pub(super) fn library_missing(context: &LintContext<'_>, report: &mut Report<'_,
         let Some(libraries) = &program.libraries else { continue };
         let is_missing = |library: &&String| {
             let part = part_of(library);
-            part.is_some_and(|part| tag.is_none_or(|tag| !has(&tag.flavour, part)))
+            part.is_some_and(|part| tag.is_none_or(|tag| !has(&tag.flavor, part)))
                 && !*is_copied.entry((*library).clone()).or_insert_with(|| copies_library(context, library))
         };
         let missing: Vec<&String> = libraries.iter().filter(is_missing).collect();
@@ -63,7 +63,7 @@ pub(super) fn library_missing(context: &LintContext<'_>, report: &mut Report<'_,
         let parts: BTreeSet<Part> = libraries.iter().filter_map(|library| part_of(library)).collect();
         let better = tag.and_then(|tag| flavor_with(context, tag, &parts));
         let lacking = match tag {
-            Some(tag) => format!("the flavor `{}`", tag.flavour),
+            Some(tag) => format!("the flavor `{}`", tag.flavor),
             None => "this image".to_owned(),
         };
         let message = format!("`{path}` links to {names}, which {lacking} does not have");
@@ -143,7 +143,7 @@ fn linked_parts(context: &LintContext<'_>) -> Option<(ImageTag, BTreeSet<Part>)>
 
 pub(super) fn unused_math_libraries(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some((tag, parts)) = linked_parts(context) else { return };
-    if tag.flavour.contains("runtime") && parts.iter().all(|part| *part == Part::Base) {
+    if tag.flavor.contains("runtime") && parts.iter().all(|part| *part == Part::Base) {
         let what = "links to none of the math libraries, NCCL and cuDNN";
         smaller(context, report, &tag, &parts, what);
     }
@@ -151,8 +151,8 @@ pub(super) fn unused_math_libraries(context: &LintContext<'_>, report: &mut Repo
 
 pub(super) fn unused_cudnn(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let Some((tag, parts)) = linked_parts(context) else { return };
-    if has(&tag.flavour, Part::Cudnn)
-        && tag.flavour.contains("runtime")
+    if has(&tag.flavor, Part::Cudnn)
+        && tag.flavor.contains("runtime")
         && parts.contains(&Part::Runtime)
         && !parts.contains(&Part::Cudnn)
     {
@@ -174,7 +174,7 @@ fn smaller(
     else {
         return;
     };
-    let saving = context.facts.images().flavour_saving(cuda, &tag.flavour, &better.flavour);
+    let saving = context.facts.images().flavor_saving(cuda, &tag.flavor, &better.flavor);
     let size =
         saving.map_or_else(String::new, |bytes| format!(": at least {} for nothing", format::bytes(bytes)));
     let message = format!("what this stage runs {what}{size}");

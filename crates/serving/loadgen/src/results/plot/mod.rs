@@ -73,7 +73,7 @@ fn latency_panel(svg: &mut Svg, series: &[Series<'_>]) {
     svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "latency by share of the responses");
     for tick in y.ticks(9.0) {
         svg.line((LEFT, tick.position), (RIGHT, tick.position), "grid");
-        if tick.labelled {
+        if tick.labeled {
             svg.text((LEFT - 8.0, tick.position + 4.0), Anchor::End, "soft", &time(tick.value));
         }
     }

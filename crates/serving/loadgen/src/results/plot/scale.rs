@@ -16,7 +16,7 @@ pub(super) struct Scale {
 pub(super) struct Tick {
     pub(super) position: f64,
     pub(super) value: f64,
-    pub(super) labelled: bool,
+    pub(super) labeled: bool,
 }
 
 impl Scale {
@@ -50,7 +50,7 @@ impl Scale {
 
     /// Ticks at round values, about `count` of them with a label.
     pub(super) fn ticks(&self, count: f64) -> Vec<Tick> {
-        let tick = |value: f64, labelled| Tick { position: self.position(value), value, labelled };
+        let tick = |value: f64, labeled| Tick { position: self.position(value), value, labeled };
         if self.logarithmic {
             let values = round_values(self.low, self.high);
             // With many decades only their starts are labeled.
@@ -94,7 +94,7 @@ mod tests {
         for (value, position) in [(0.1, 0.0), (1.0, 100.0), (10.0, 200.0), (100.0, 300.0), (1e9, 300.0)] {
             assert!((scale.position(value) - position).abs() < 1e-3, "{value}: {}", scale.position(value));
         }
-        assert_eq!(scale.ticks(6.0).iter().filter(|tick| tick.labelled).count(), 4);
+        assert_eq!(scale.ticks(6.0).iter().filter(|tick| tick.labeled).count(), 4);
         let narrow = Scale::logarithmic(3.0, 4.0, 0.0, 1.0);
         assert_eq!((narrow.ticks(6.0).first().unwrap().value, narrow.ticks(6.0).len()), (2.0, 2));
     }

@@ -33,7 +33,7 @@ pub fn throughput(title: &str, curves: &[Curve<'_>], others: &[(f64, f64)], targ
     }
     for tick in x.ticks(9.0) {
         svg.line((tick.position, top), (tick.position, bottom), "grid");
-        if tick.labelled {
+        if tick.labeled {
             svg.text((tick.position, bottom + 18.0), Anchor::Middle, "soft", &time(tick.value));
         }
     }

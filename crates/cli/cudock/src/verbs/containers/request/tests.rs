@@ -18,10 +18,10 @@ use super::request_in;
 /// Shared memory, and the limit on processes, which docker does not have by default.
 const SHM: u64 = 64 << 20;
 
-/// The request that a line makes, or what `cudock run` says instead.
-fn request(words: &[String], shell: &Shell, home: &Home) -> Result<RunRequest, String> {
-    let words = ["cudock", "run"].map(str::to_owned).into_iter().chain(words.iter().cloned());
-    let cli = Cli::try_parse_from(words.map(OsString::from)).map_err(|error| {
+/// The request that a line makes, or the error of `cudock run`.
+fn request(arguments: &[String], shell: &Shell, home: &Home) -> Result<RunRequest, String> {
+    let arguments = ["cudock", "run"].map(str::to_owned).into_iter().chain(arguments.iter().cloned());
+    let cli = Cli::try_parse_from(arguments.map(OsString::from)).map_err(|error| {
         let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
             return error.to_string();
         };
@@ -55,39 +55,39 @@ fn documented_command_lines_make_the_containers_that_docker_makes_or_are_refused
     let home = Home::at(directory.path().join("data"));
     let mut wrong = Vec::new();
     for line in docker_lines() {
-        let words = existing(&line, &shell, line.words(&shell));
-        let outcome = match (&line.refused, request(&words, &shell, &home)) {
+        let arguments = existing(&line, &shell, line.words(&shell));
+        let outcome = match (&line.refused, request(&arguments, &shell, &home)) {
             // Only a start finds it.
             (Some(flag), Ok(_)) if flag == "/sys" => Ok(()),
-            (Some(flag), Err(said)) => refused(&line, flag, &said),
+            (Some(flag), Err(error)) => refused(&line, flag, &error),
             (Some(flag), Ok(_)) => Err(format!("{flag} was not refused")),
-            (None, Ok(request)) => same(&line, &words, &shell, &request),
-            (None, Err(said)) => Err(said),
+            (None, Ok(request)) => same(&line, &arguments, &shell, &request),
+            (None, Err(error)) => Err(error),
         };
-        wrong.extend(outcome.err().map(|said| format!("{}\n    {}\n    {said}", line.source, line.line)));
+        wrong.extend(outcome.err().map(|error| format!("{}\n    {}\n    {error}", line.source, line.line)));
     }
     assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The words with sources below the shell's directory for those that must exist.
-fn existing(line: &DockerLine, shell: &Shell, words: Vec<String>) -> Vec<String> {
-    let mut words = words;
+/// The arguments with sources below the shell's directory for those that must exist.
+fn existing(line: &DockerLine, shell: &Shell, arguments: Vec<String>) -> Vec<String> {
+    let mut arguments = arguments;
     for source in line.existing.iter().filter(|source| source.starts_with('/')) {
         let own = shell.directory.join(source.trim_matches('/'));
         std::fs::create_dir_all(&own).unwrap();
-        for word in &mut words {
+        for word in &mut arguments {
             *word = word.replace(&format!("source={source},"), &format!("source={},", own.display()));
         }
     }
-    words
+    arguments
 }
 
-fn refused(line: &DockerLine, flag: &str, said: &str) -> Result<(), String> {
+fn refused(line: &DockerLine, flag: &str, error: &str) -> Result<(), String> {
     let instead = line.instead.as_deref().unwrap();
-    if said.contains(flag) && said.contains(instead) {
+    if error.contains(flag) && error.contains(instead) {
         Ok(())
     } else {
-        Err(format!("not {flag}, {instead}: {said}"))
+        Err(format!("not {flag}, {instead}: {error}"))
     }
 }
 
@@ -97,7 +97,7 @@ fn compare<T: PartialEq + std::fmt::Debug>(what: &str, ours: T, dockers: T) -> R
     if ours == dockers { Ok(()) } else { Err(format!("{what}: {ours:?}, in docker {dockers:?}")) }
 }
 
-fn same(line: &DockerLine, words: &[String], shell: &Shell, request: &RunRequest) -> Result<(), String> {
+fn same(line: &DockerLine, arguments: &[String], shell: &Shell, request: &RunRequest) -> Result<(), String> {
     let plan = &request.plan;
     compare("image", &plan.image, &line.image)?;
     compare("command", &request.command, &line.command)?;
@@ -109,7 +109,7 @@ fn same(line: &DockerLine, words: &[String], shell: &Shell, request: &RunRequest
     }
     compare("user", request.user.clone(), line.user.as_ref().map(|user| shell.expand(user)))?;
     compare("workdir", &request.cwd, &line.workdir)?;
-    let passed_on = line.passed_on(words);
+    let passed_on = line.passed_on(arguments);
     let given = line.env.iter().filter_map(|variable| variable.split_once('='));
     let given = given.map(|(name, value)| (name.to_owned(), shell.expand(value)));
     // Those that are passed on by name are not set in this process.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const NOISE: &str = include_str!("../noise.txt");
 
 static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
-static CATALOGUE: LazyLock<Catalog<'static>> = LazyLock::new(|| Catalog::new(FACTS.messages()).unwrap());
+static CATALOG: LazyLock<Catalog<'static>> = LazyLock::new(|| Catalog::new(FACTS.messages()).unwrap());
 
 fn ids(report: &cudock_explain::LogReport<'_>) -> Vec<String> {
     report.hits.iter().map(|hit| hit.message.id.clone()).collect()
@@ -32,7 +32,7 @@ fn there_are_at_least_sixty_messages_and_all_layers_have_some() {
 
 #[test]
 fn each_sample_names_its_own_message_first() {
-    let catalog = &*CATALOGUE;
+    let catalog = &*CATALOG;
     for message in &FACTS.messages().message {
         for sample in samples(message) {
             let found = ids(&catalog.explain(sample));
@@ -43,10 +43,10 @@ fn each_sample_names_its_own_message_first() {
 
 #[test]
 fn clean_logs_give_nothing() {
-    let catalog = &*CATALOGUE;
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clean");
+    let catalog = &*CATALOG;
+    let logs_directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clean");
     let mut logs = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(logs_directory).unwrap() {
         let path = entry.unwrap().path();
         let report = catalog.scan(std::fs::File::open(&path).unwrap(), |_| ()).unwrap();
         assert!(report.hits.is_empty(), "{} gave {:?}", path.display(), ids(&report));
@@ -59,7 +59,7 @@ fn clean_logs_give_nothing() {
 
 #[test]
 fn the_most_telling_message_comes_first() {
-    let catalog = &*CATALOGUE;
+    let catalog = &*CATALOG;
     let log = "torch.cuda.is_available() returns False\n\
                2026-11-14 10:00:00 something else\n\
                Failed to initialize NVML: Driver/library version mismatch\n";
@@ -69,14 +69,14 @@ fn the_most_telling_message_comes_first() {
 
 #[test]
 fn a_message_in_a_json_log_is_found() {
-    let catalog = &*CATALOGUE;
+    let catalog = &*CATALOG;
     let log = r#"{"log":"unable to start container process: exec: \"nvidia-smi\": executable file not found in $PATH: unknown\n","stream":"stderr"}"#;
     assert_eq!(ids(&catalog.explain(log)), ["smi-not-in-container"]);
 }
 
 #[test]
-fn a_message_with_colours_in_it_is_found() {
-    let catalog = &*CATALOGUE;
+fn a_message_with_colors_in_it_is_found() {
+    let catalog = &*CATALOG;
     let log =
         "\x1b[1;31mRuntimeError\x1b[0m: CUDA error: no kernel image is available for execution on the device";
     assert_eq!(ids(&catalog.explain(log)), ["cuda-209-no-kernel"]);
@@ -84,7 +84,7 @@ fn a_message_with_colours_in_it_is_found() {
 
 #[test]
 fn a_message_wrapped_over_two_lines_is_found() {
-    let catalog = &*CATALOGUE;
+    let catalog = &*CATALOG;
     let log = "ERROR: This container was built for NVIDIA Driver Release 535.86 or later, but\n   version 470.57 was detected and \
                compatibility mode is UNAVAILABLE.\n";
     assert_eq!(ids(&catalog.explain(log)), ["ngc-driver-banner"]);
@@ -92,7 +92,7 @@ fn a_message_wrapped_over_two_lines_is_found() {
 
 #[test]
 fn repeats_are_counted_and_the_first_line_is_named() {
-    let catalog = &*CATALOGUE;
+    let catalog = &*CATALOG;
     let line = "RuntimeError: No CUDA GPUs are available\n";
     let log = format!("first\nsecond\n{line}between\n{line}{line}");
     let report = catalog.explain(&log);
@@ -102,7 +102,7 @@ fn repeats_are_counted_and_the_first_line_is_named() {
 
 #[test]
 fn a_line_without_an_end_takes_bounded_memory_and_is_searched() {
-    let catalog = &*CATALOGUE;
+    let catalog = &*CATALOG;
     let mut log = vec![b'x'; 5 << 20];
     log.extend(b" RuntimeError: No CUDA GPUs are available ");
     log.extend(vec![b'y'; 3 << 20]);
@@ -148,7 +148,7 @@ proptest! {
     /// The promise of `explain`: each message of the catalog, at any place among a megabyte of other lines.
     #[test]
     fn each_message_anywhere_in_a_megabyte_of_log_is_named(places in prop::collection::vec(0.0..1.0_f64, 400)) {
-        let catalog = &*CATALOGUE;
+        let catalog = &*CATALOG;
         let all = FACTS.messages().message.iter().flat_map(|message| samples(message).map(move |sample| (message, sample)));
         for ((message, sample), place) in all.zip(places.iter().cycle()) {
             let log = log_with(sample, *place);
@@ -162,7 +162,7 @@ proptest! {
     /// Where blocks are cut must not matter.
     #[test]
     fn the_seams_between_blocks_lose_nothing(at in 0..40_000_usize, step in 1..70_000_usize) {
-        let catalog = &*CATALOGUE;
+        let catalog = &*CATALOG;
         // Around the first seam: blocks are a mebibyte and two reaches long.
         let before = (1 << 20) - 20_000 + at;
         let mut log = "ordinary line of the log\n".repeat(before / 25);
@@ -177,7 +177,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..5000)) {
-        let catalog = &*CATALOGUE;
+        let catalog = &*CATALOG;
         catalog.scan(&bytes[..], |_| ()).ok();
     }
 }
