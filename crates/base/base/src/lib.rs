@@ -5,6 +5,7 @@
 
 mod arch;
 pub mod bug;
+pub mod chart;
 mod digest;
 mod environment;
 pub mod files;
