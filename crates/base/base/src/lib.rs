@@ -11,6 +11,7 @@ mod environment;
 pub mod files;
 mod number;
 pub mod process;
+pub mod protobuf;
 mod report;
 mod secret;
 pub mod shell;
