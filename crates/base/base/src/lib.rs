@@ -5,11 +5,13 @@
 
 mod arch;
 pub mod bug;
+pub mod chart;
 mod digest;
 mod environment;
 pub mod files;
 mod number;
 pub mod process;
+pub mod protobuf;
 mod report;
 mod secret;
 pub mod shell;

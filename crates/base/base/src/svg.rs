@@ -1,6 +1,6 @@
 //! SVG charts that are readable on light and dark backgrounds.
 //!
-//! Lines, points, texts, and the round values of an axis; the caller decides what they mean.
+//! Lines, points and texts; the caller decides what they mean. Axes are in [`chart`](crate::chart).
 
 use std::fmt::Write as _;
 
@@ -93,18 +93,6 @@ impl Svg {
         self.out.push_str("</svg>\n");
         self.out
     }
-}
-
-/// The values 1, 2 and 5 of every decade, within bounds.
-pub fn round_values(low: f64, high: f64) -> Vec<f64> {
-    let mut values = Vec::new();
-    let mut decade = 10_f64.powf(low.log10().floor());
-    while decade <= high * 1.000_001 && values.len() < 200 {
-        values.extend([1.0, 2.0, 5.0].map(|digit| digit * decade));
-        decade *= 10.0;
-    }
-    values.retain(|value| *value >= low * 0.999_999 && *value <= high * 1.000_001);
-    values
 }
 
 fn escape(text: &str) -> String {

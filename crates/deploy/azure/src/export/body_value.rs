@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +22,19 @@ pub(super) enum BodyValue {
 pub(super) enum Piece {
     Literal(String),
     Secret(String),
+}
+
+/// Members stay in their order. A secret has no value to write.
+impl Serialize for BodyValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Scalar(scalar) => scalar.serialize(serializer),
+            Self::Text(text) => text.serialize(serializer),
+            Self::Secret(name) => Err(S::Error::custom(format!("`{name}` is a secret"))),
+            Self::List(items) => items.serialize(serializer),
+            Self::Map(members) => serializer.collect_map(members.iter().map(|(key, value)| (key, value))),
+        }
+    }
 }
 
 impl BodyValue {
@@ -58,6 +73,11 @@ impl BodyValue {
 
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         self.members().iter().find(|(name, _)| name == key).map(|(_, member)| member)
+    }
+
+    /// The value at the end of a path of keys, which are separated by `/`.
+    pub(super) fn at_path(&self, path: &str) -> Option<&Self> {
+        path.split('/').try_fold(self, |value, key| value.get(key))
     }
 
     pub(super) fn as_text(&self) -> Option<&str> {

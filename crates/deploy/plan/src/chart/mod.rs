@@ -1,11 +1,11 @@
 //! Cost against load or duration: a line for the best offer of each service, and the points where the cheapest changes.
 
-mod axis;
 mod spread;
 mod svg;
 mod terminal;
 
 use cudock_base::Usd;
+use cudock_base::chart::Axis;
 use cudock_base::text::format::duration;
 
 use crate::curve::PerMille;
@@ -98,8 +98,8 @@ impl Chart {
         (varied, costs)
     }
 
-    fn marks(&self, axis: &axis::Axis, most: usize) -> Vec<f64> {
-        if self.scan.is_time() { axis.time_marks(most) } else { axis.marks(most) }
+    fn marks(&self, axis: &Axis, max: usize) -> Vec<f64> {
+        if self.scan.is_time() { axis.time_ticks(max) } else { axis.round_ticks(max) }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The chart as SVG.
 
 use cudock_base::Usd;
+use cudock_base::chart::Axis;
 use cudock_base::svg::{Anchor, LINE_STYLES, Svg};
 
-use super::axis::Axis;
 use super::spread::spread;
 use super::{Chart, Series, dollars, price};
 use crate::curve::PerMille;
@@ -26,8 +26,8 @@ const LISTED: usize = 12;
 impl Chart {
     pub fn svg(&self) -> String {
         let (varied, costs) = self.bounds();
-        let x = Axis::new(varied, (LEFT, RIGHT));
-        let y = Axis::rounded(costs, (BOTTOM, TOP));
+        let x = Axis::logarithmic(varied, (LEFT, RIGHT));
+        let y = Axis::logarithmic(costs, (BOTTOM, TOP)).rounded();
         let rows = self.breakpoints.len().clamp(1, LISTED + 1);
         #[allow(clippy::cast_precision_loss, reason = "a few rows")]
         let height = BOTTOM + 96.0 + rows as f64 * ROW + 12.0;
@@ -45,7 +45,7 @@ impl Chart {
 }
 
 fn axes(svg: &mut Svg, chart: &Chart, x: &Axis, y: &Axis) {
-    for mark in y.marks(12) {
+    for mark in y.round_ticks(12) {
         let position = y.coordinate(mark);
         svg.line((LEFT, position), (RIGHT, position), "grid");
         svg.text((LEFT - 8.0, position + 4.0), Anchor::End, "soft", &price(mark));

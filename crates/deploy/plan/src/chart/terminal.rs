@@ -1,6 +1,7 @@
 //! The chart in a terminal: a letter for each service.
 
-use super::axis::Axis;
+use cudock_base::chart::Axis;
+
 use super::{Chart, dollars, price};
 
 const HEIGHT: usize = 18;
@@ -39,8 +40,8 @@ impl Chart {
 )]
 fn rows(chart: &Chart, width: usize) -> Vec<String> {
     let (varied, costs) = chart.bounds();
-    let x = Axis::new(varied, (0.0, (width - 1) as f64));
-    let y = Axis::rounded(costs, ((HEIGHT - 1) as f64, 0.0));
+    let x = Axis::logarithmic(varied, (0.0, (width - 1) as f64));
+    let y = Axis::logarithmic(costs, ((HEIGHT - 1) as f64, 0.0)).rounded();
     let column = |value: f64| x.coordinate(value).round() as usize;
     let row = |value: f64| y.coordinate(value).round() as usize;
     let mut canvas = Canvas::new(width);
@@ -58,7 +59,7 @@ fn rows(chart: &Chart, width: usize) -> Vec<String> {
         canvas.put(column(chart.scan.value(point.scale)), row(dollars(point.cost)), '*');
     }
     let marks: Vec<(usize, String)> =
-        y.marks(HEIGHT / 2).into_iter().map(|mark| (row(mark), price(mark))).collect();
+        y.round_ticks(HEIGHT / 2).into_iter().map(|mark| (row(mark), price(mark))).collect();
     let mut out: Vec<String> = canvas
         .cells
         .iter()

@@ -6,8 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use cudock_base::protobuf::{Fields, WireError};
+
 use super::tensor::format_from_onnx;
-use super::wire::Fields;
 
 /// A graph with more nodes or values is rejected.
 const MAX_ITEMS: usize = 5_000_000;
@@ -215,7 +216,7 @@ fn size(value: &ValueInfo<'_>, batch_names: &HashSet<Option<&[u8]>>) -> Option<L
 }
 
 /// The strings of a node's field: 1 for inputs, 2 for outputs.
-fn names(node: &[u8], field: u64) -> impl Iterator<Item = Result<&[u8], String>> {
+fn names(node: &[u8], field: u32) -> impl Iterator<Item = Result<&[u8], WireError>> {
     Fields::new(node).filter_map(move |read| match read {
         Ok((number, value)) => (number == field).then(|| value.bytes()),
         Err(error) => Some(Err(error)),

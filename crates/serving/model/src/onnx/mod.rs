@@ -12,10 +12,10 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use cudock_base::protobuf::Fields;
 pub use liveness::Activations;
 
 use self::liveness::GraphParts;
-use self::wire::Fields;
 use crate::error::ModelError;
 use crate::tensor_stats::TensorStats;
 use crate::{FileKind, Model};

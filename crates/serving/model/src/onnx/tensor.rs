@@ -1,6 +1,7 @@
 //! Reads one tensor, without its data.
 
-use super::wire::{FieldValue, Fields, varint};
+use cudock_base::protobuf::{FieldValue, Fields};
+
 use crate::format::NumberFormat;
 
 /// A tensor without its data.
@@ -43,15 +44,15 @@ struct TensorBuilder<'a> {
 }
 
 impl<'a> TensorBuilder<'a> {
-    fn field(&mut self, number: u64, value: FieldValue<'a>) -> Result<(), String> {
+    fn field(&mut self, number: u32, value: FieldValue<'a>) -> Result<(), String> {
         match number {
-            1 => self.shape.add(value)?,
+            1 => value.numbers(|size| self.shape.add(size))?,
             2 => self.format = Some(format_from_onnx(value.number()?)),
             // Typed data, packed or one by one.
             4 | 5 | 7 | 10 | 11 => {
                 self.typed = self.typed.saturating_add(match value {
                     FieldValue::Bytes(bytes) => bytes.len() as u64,
-                    FieldValue::Fixed64 => 8,
+                    FieldValue::Fixed64(_) => 8,
                     FieldValue::Fixed32(_) => 4,
                     FieldValue::Varint(_) => 1,
                 });
@@ -139,21 +140,7 @@ struct ShapeProduct {
 }
 
 impl ShapeProduct {
-    /// Adds dimensions, packed or one by one.
-    fn add(&mut self, value: FieldValue<'_>) -> Result<(), String> {
-        match value {
-            FieldValue::Varint(size) => self.size(size),
-            FieldValue::Bytes(mut packed) => {
-                while !packed.is_empty() {
-                    self.size(varint(&mut packed)?)?;
-                }
-                Ok(())
-            }
-            _ => Err("a dimension is not an integer".to_owned()),
-        }
-    }
-
-    fn size(&mut self, size: u64) -> Result<(), String> {
+    fn add(&mut self, size: u64) -> Result<(), String> {
         if i64::try_from(size).is_err() {
             return Err("a dimension is negative".to_owned());
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cudock_base::protobuf::WireError;
 use cudock_base::text::percent;
 use cudock_server::{HttpRejection, WorkerLost};
 use hyper::HeaderMap;
@@ -134,8 +135,8 @@ impl From<WorkerLost> for GrpcStatus {
     }
 }
 
-impl From<super::messages::wire::WireError> for GrpcStatus {
-    fn from(error: super::messages::wire::WireError) -> Self {
+impl From<WireError> for GrpcStatus {
+    fn from(error: WireError) -> Self {
         Self::invalid(format!("invalid protobuf message: {error}"))
     }
 }

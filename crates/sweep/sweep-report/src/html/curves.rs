@@ -1,10 +1,10 @@
 //! Learning curves, one chart for each objective.
 
+use cudock_base::chart::Axis;
 use cudock_base::svg::{Anchor, Svg};
 use cudock_base::text;
 use cudock_sweep::{Objective, Trial};
 
-use super::axis::ChartAxis;
 use super::{Drawing, HEIGHT, MARGIN, UP, WIDTH};
 use crate::values::{curve, number, numbered};
 
@@ -22,9 +22,9 @@ pub(super) fn curves(drawing: &Drawing<'_>, objective: &Objective) -> Option<Str
     let points = || curves.iter().flat_map(|(_, points)| points);
     let last_step = points().map(|(step, _)| *step).max()?;
     let first_step = points().map(|(step, _)| *step).min()?;
-    let across = ChartAxis::linear((float(first_step), float(last_step)), (MARGIN, WIDTH - 20.0));
+    let across = Axis::linear((float(first_step), float(last_step)), (MARGIN, WIDTH - 20.0));
     let values = points().map(|(_, value)| *value).collect();
-    let up = ChartAxis::fitting(values, UP);
+    let up = Axis::fitting(values, UP);
 
     let metric = text::truncate(&objective.metric, 60);
     let mut svg = Svg::new(WIDTH, HEIGHT, &format!("{metric} by step, one line per trial"));
@@ -47,12 +47,7 @@ pub(super) fn curves(drawing: &Drawing<'_>, objective: &Objective) -> Option<Str
 }
 
 /// Ticks and titles of two axes.
-pub(super) fn frame(
-    svg: &mut Svg,
-    (across, ticks): (&ChartAxis, &[f64]),
-    up: &ChartAxis,
-    titles: (&str, &str),
-) {
+pub(super) fn frame(svg: &mut Svg, (across, ticks): (&Axis, &[f64]), up: &Axis, titles: (&str, &str)) {
     let bottom = HEIGHT - 40.0;
     for tick in up.ticks(5) {
         let y = up.coordinate(tick);

@@ -1,10 +1,10 @@
 //! The Pareto front of the first two objectives.
 
+use cudock_base::chart::Axis;
 use cudock_base::svg::Svg;
 use cudock_base::text;
 use cudock_sweep::Trial;
 
-use super::axis::ChartAxis;
 use super::curves::frame;
 use super::{Drawing, HEIGHT, MARGIN, UP, WIDTH};
 
@@ -23,9 +23,8 @@ pub(super) fn front(drawing: &Drawing<'_>) -> Option<String> {
     if places.is_empty() {
         return None;
     }
-    let across =
-        ChartAxis::fitting(places.iter().map(|(_, place)| place.0).collect(), (MARGIN, WIDTH - 20.0));
-    let up = ChartAxis::fitting(places.iter().map(|(_, place)| place.1).collect(), UP);
+    let across = Axis::fitting(places.iter().map(|(_, place)| place.0).collect(), (MARGIN, WIDTH - 20.0));
+    let up = Axis::fitting(places.iter().map(|(_, place)| place.1).collect(), UP);
     let (x, y) = (text::truncate(&first.metric, 60), text::truncate(&second.metric, 60));
     let mut svg = Svg::new(WIDTH, HEIGHT, &format!("Pareto front of {x} and {y}"));
     frame(&mut svg, (&across, &across.ticks(8)), &up, (&x, &y));

@@ -4,7 +4,6 @@
 //! one trial in all charts. The content security policy allows that script by its digest and nothing else: if a value got
 //! past the escaping, it still could not run.
 
-mod axis;
 mod curves;
 mod front;
 mod parallel;

@@ -1,10 +1,10 @@
 //! Parallel coordinates: one axis for each parameter and objective, one line for each trial.
 
+use cudock_base::chart::Axis;
 use cudock_base::svg::{Anchor, Svg};
 use cudock_base::text;
 use cudock_sweep::{Distribution, ParameterValue, Trial};
 
-use super::axis::ChartAxis;
 use super::{Drawing, HEIGHT, WIDTH};
 use crate::values::{as_float, number, scores};
 
@@ -25,7 +25,7 @@ struct Coordinate<'s> {
 
 enum CoordinateScale<'s> {
     Choices(&'s [ParameterValue]),
-    Numbers(ChartAxis),
+    Numbers(Axis),
 }
 
 /// The chart; none if no trial has a value for each objective.
@@ -53,7 +53,7 @@ pub(super) fn parallel(drawing: &Drawing<'_>) -> Option<String> {
         .collect();
     for (index, objective) in objectives.iter().enumerate() {
         let values: Vec<f64> = scored.iter().filter_map(|(_, scores)| scores.get(index).copied()).collect();
-        let axis = ChartAxis::fitting(values.clone(), (BOTTOM, TOP));
+        let axis = Axis::fitting(values.clone(), (BOTTOM, TOP));
         columns.push(Coordinate {
             title: &objective.metric,
             places: values.into_iter().map(|value| axis.coordinate(value)).collect(),
@@ -146,21 +146,21 @@ fn column<'s>(
 }
 
 /// The bounds of a distribution, or what was observed if it has none.
-fn numeric_axis(distribution: &Distribution, observed: impl Iterator<Item = f64>) -> ChartAxis {
+fn numeric_axis(distribution: &Distribution, observed: impl Iterator<Item = f64>) -> Axis {
     let ends = (BOTTOM, TOP);
     let range = observed
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
     match distribution {
         Distribution::Uniform { min, max } | Distribution::QUniform { min, max, .. } => {
-            ChartAxis::linear((min.min(range.0), max.max(range.1)), ends)
+            Axis::linear((min.min(range.0), max.max(range.1)), ends)
         }
         Distribution::LogUniform { min, max } | Distribution::QLogUniform { min, max, .. } => {
-            ChartAxis::logarithmic((min.min(range.0), max.max(range.1)), ends)
+            Axis::logarithmic_or_linear((min.min(range.0), max.max(range.1)), ends)
         }
         Distribution::LogNormal { .. } | Distribution::QLogNormal { .. } => {
-            ChartAxis::logarithmic(range, ends)
+            Axis::logarithmic_or_linear(range, ends)
         }
-        _ => ChartAxis::linear(range, ends),
+        _ => Axis::linear(range, ends),
     }
 }
 

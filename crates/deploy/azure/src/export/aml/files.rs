@@ -1,561 +1,316 @@
-//! The bodies of Machine Learning's requests, and the YAML files that result in the same ones.
+//! The YAML files that result in the same requests as bodies.
 //!
-//! Unknown fields of a body are errors: they would be missing from the file.
+//! A file is written from the body by a table of its fields. Unknown fields of a body are errors: they would be missing
+//! from the file.
 
-use std::collections::BTreeMap;
+use serde_json::Value;
 
-use serde::{Deserialize, Serialize};
-
+use self::Conversion::{
+    Compute, Each, Enabled, Environment, Lowercase, Milliseconds, Mode, Object, ResourceIds, Same, Seconds,
+    SnakeCase, Variables,
+};
+use self::Source::{Body, Implied, Literal, Name, Schema};
 use super::duration::milliseconds;
+use crate::export::body_value::BodyValue;
 use crate::export::outline::ResourcePath;
-
-type Texts = BTreeMap<String, String>;
 
 const SCHEMAS: &str = "https://azuremlschemas.azureedge.net/latest";
 
-fn schema(name: &str) -> String {
-    format!("{SCHEMAS}/{name}.schema.json")
-}
-
-/// A body with nothing but properties.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Properties<T> {
-    properties: T,
-}
-
-pub(super) type EnvironmentRequest = Properties<EnvironmentProperties>;
-pub(super) type JobRequest = Properties<JobProperties>;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct EnvironmentProperties {
-    image: String,
-    os_type: Option<String>,
-    description: Option<String>,
-    #[serde(default)]
-    tags: Texts,
-    inference_config: Option<InferenceConfig>,
-}
-
-/// The routes at which a user's image responds. The same in the body and in the file, but for the
-/// names.
-#[derive(Deserialize, Serialize)]
-#[serde(rename_all(deserialize = "camelCase"), deny_unknown_fields)]
-struct InferenceConfig {
-    liveness_route: Route,
-    readiness_route: Route,
-    scoring_route: Route,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Route {
-    path: String,
-    port: u16,
-}
-
-#[derive(Serialize)]
-pub(super) struct EnvironmentFile {
-    #[serde(rename = "$schema")]
-    schema: String,
-    name: String,
-    version: String,
-    image: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    os_type: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    tags: Texts,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inference_config: Option<InferenceConfig>,
-}
-
-impl EnvironmentRequest {
-    pub(super) fn into_file(self, path: &ResourcePath<'_>) -> EnvironmentFile {
-        let EnvironmentProperties { image, os_type, description, tags, inference_config } = self.properties;
-        let name = |index: usize| path.names.get(index).copied().unwrap_or_default().to_owned();
-        EnvironmentFile {
-            schema: schema("environment"),
-            name: name(1),
-            version: name(2),
-            image,
-            os_type: os_type.map(|os| os.to_lowercase()),
-            description,
-            tags,
-            inference_config,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct JobProperties {
-    job_type: String,
-    command: String,
-    environment_id: String,
-    #[serde(default)]
-    environment_variables: Texts,
-    display_name: Option<String>,
-    experiment_name: Option<String>,
-    description: Option<String>,
-    #[serde(default)]
-    tags: Texts,
-    compute_id: Option<String>,
-    resources: Option<JobResources>,
-    #[serde(default)]
-    outputs: BTreeMap<String, JobOutput>,
-    distribution: Option<Distribution>,
-    limits: Option<JobLimits>,
-    queue_settings: Option<QueueSettings>,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct JobOutput {
-    #[serde(rename(deserialize = "jobOutputType", serialize = "type"))]
-    kind: String,
-    mode: String,
-    #[serde(rename(deserialize = "uri", serialize = "path"))]
-    address: String,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(rename_all(deserialize = "camelCase"), deny_unknown_fields)]
-struct JobResources {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance_type: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance_count: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shm_size: Option<String>,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Distribution {
-    #[serde(rename(deserialize = "distributionType", serialize = "type"))]
-    kind: String,
-    #[serde(rename(deserialize = "processCountPerInstance"), skip_serializing_if = "Option::is_none")]
-    process_count_per_instance: Option<u32>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct JobLimits {
-    #[serde(rename = "jobLimitsType")]
-    _kind: String,
-    timeout: Option<String>,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(rename_all(deserialize = "camelCase"), deny_unknown_fields)]
-struct QueueSettings {
-    job_tier: String,
-}
-
-#[derive(Serialize)]
-pub(super) struct JobFile {
-    #[serde(rename = "$schema")]
-    schema: String,
-    #[serde(rename = "type")]
+/// The file of one kind of resource.
+pub(super) struct FileFormat {
+    /// The kind of the resource, below the workspace.
     kind: &'static str,
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    display_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    experiment_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    tags: Texts,
-    command: String,
-    environment: String,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    environment_variables: Texts,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    compute: Option<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    outputs: BTreeMap<String, JobOutput>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resources: Option<JobResources>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    distribution: Option<Distribution>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limits: Option<TimeLimit>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queue_settings: Option<QueueSettings>,
+    /// The group of commands of `az ml`.
+    pub(super) command: &'static str,
+    /// The name of the file; that of the step if there is none.
+    pub(super) file: Option<&'static str>,
+    fields: &'static [FileField],
 }
 
-/// A time limit in seconds.
-#[derive(Serialize)]
-struct TimeLimit {
-    timeout: u64,
+/// A field of the file, and its value. The order is that of the file.
+type FileField = (&'static str, Source);
+
+#[derive(Clone, Copy)]
+enum Source {
+    /// The URL of a schema, by its name.
+    Schema(&'static str),
+    Literal(&'static str),
+    /// A name in the path of the resource, by its position.
+    Name(usize),
+    /// A path in the body. The field is left out if the body does not have it.
+    Body(&'static str, Conversion),
+    /// A path in the body that no field is written for, with its only possible value if there is one.
+    Implied(&'static str, Option<&'static str>),
 }
 
-impl JobOutput {
+/// How a value of a body becomes that of a file.
+#[derive(Clone, Copy)]
+enum Conversion {
+    Same,
+    Lowercase,
+    SnakeCase,
+    /// Whether it is `Enabled`.
+    Enabled,
+    /// An ISO 8601 duration as a number.
+    Seconds,
+    Milliseconds,
+    /// An environment by its name and version, from its id.
+    Environment,
+    /// A compute cluster by its name, from its id.
+    Compute,
     /// Modes have shorter names in files.
-    fn into_file(self) -> Self {
-        let mode = if self.mode == "ReadWriteMount" { "rw_mount".to_owned() } else { self.mode };
-        Self { mode, ..self }
+    Mode,
+    /// Variables that are not secrets.
+    Variables,
+    /// The keys of an object as a list of resource ids.
+    ResourceIds,
+    /// An object with these fields.
+    Object(&'static [FileField]),
+    /// An object whose members are objects with these fields.
+    Each(&'static [FileField]),
+}
+
+static FORMATS: [FileFormat; 5] = [
+    FileFormat {
+        kind: "/environments/versions",
+        command: "environment",
+        file: Some("environment.yml"),
+        fields: &[
+            ("$schema", Schema("environment")),
+            ("name", Name(1)),
+            ("version", Name(2)),
+            ("image", Body("properties/image", Same)),
+            ("os_type", Body("properties/osType", Lowercase)),
+            ("tags", Body("properties/tags", Same)),
+            ("inference_config", Body("properties/inferenceConfig", Object(INFERENCE_CONFIG))),
+        ],
+    },
+    FileFormat {
+        kind: "/jobs",
+        command: "job",
+        file: None,
+        fields: &[
+            ("", Implied("properties/jobType", Some("Command"))),
+            ("$schema", Schema("commandJob")),
+            ("type", Literal("command")),
+            ("name", Name(1)),
+            ("display_name", Body("properties/displayName", Same)),
+            ("experiment_name", Body("properties/experimentName", Same)),
+            ("tags", Body("properties/tags", Same)),
+            ("command", Body("properties/command", Same)),
+            ("environment", Body("properties/environmentId", Environment)),
+            ("environment_variables", Body("properties/environmentVariables", Variables)),
+            ("compute", Body("properties/computeId", Compute)),
+            ("outputs", Body("properties/outputs", Each(JOB_OUTPUT))),
+            ("resources", Body("properties/resources", Object(JOB_RESOURCES))),
+            ("distribution", Body("properties/distribution", Object(DISTRIBUTION))),
+            ("limits", Body("properties/limits", Object(JOB_LIMITS))),
+            (
+                "queue_settings",
+                Body("properties/queueSettings", Object(&[("job_tier", Body("jobTier", Same))])),
+            ),
+        ],
+    },
+    FileFormat {
+        kind: "/computes",
+        command: "compute",
+        file: Some("compute.yml"),
+        fields: &[
+            ("", Implied("properties/computeType", Some("AmlCompute"))),
+            ("", Implied("properties/properties/osType", None)),
+            ("$schema", Schema("amlCompute")),
+            ("name", Name(1)),
+            ("type", Literal("amlcompute")),
+            ("location", Body("location", Same)),
+            ("size", Body("properties/properties/vmSize", Same)),
+            ("tier", Body("properties/properties/vmPriority", SnakeCase)),
+            ("min_instances", Body("properties/properties/scaleSettings/minNodeCount", Same)),
+            ("max_instances", Body("properties/properties/scaleSettings/maxNodeCount", Same)),
+            (
+                "idle_time_before_scale_down",
+                Body("properties/properties/scaleSettings/nodeIdleTimeBeforeScaleDown", Seconds),
+            ),
+            ("ssh_public_access_enabled", Body("properties/properties/remoteLoginPortPublicAccess", Enabled)),
+            ("identity", Body("identity", Object(IDENTITY))),
+            ("tags", Body("tags", Same)),
+        ],
+    },
+    FileFormat {
+        kind: "/onlineEndpoints",
+        command: "online-endpoint",
+        file: Some("endpoint.yml"),
+        fields: &[
+            // Set by a command of its own, after the deployment.
+            ("", Implied("properties/traffic", None)),
+            ("$schema", Schema("managedOnlineEndpoint")),
+            ("name", Name(1)),
+            ("location", Body("location", Same)),
+            ("auth_mode", Body("properties/authMode", SnakeCase)),
+            ("public_network_access", Body("properties/publicNetworkAccess", Lowercase)),
+            ("identity", Body("identity", Object(IDENTITY))),
+            ("tags", Body("tags", Same)),
+        ],
+    },
+    FileFormat {
+        kind: "/onlineEndpoints/deployments",
+        command: "online-deployment",
+        file: Some("deployment.yml"),
+        fields: &[
+            ("", Implied("location", None)),
+            ("", Implied("sku/name", None)),
+            ("", Implied("properties/endpointComputeType", Some("Managed"))),
+            // A fixed number of instances.
+            ("", Implied("properties/scaleSettings/scaleType", Some("Default"))),
+            ("$schema", Schema("managedOnlineDeployment")),
+            ("name", Name(2)),
+            ("endpoint_name", Name(1)),
+            ("environment", Body("properties/environmentId", Environment)),
+            ("environment_variables", Body("properties/environmentVariables", Variables)),
+            ("instance_type", Body("properties/instanceType", Same)),
+            ("instance_count", Body("sku/capacity", Same)),
+            ("app_insights_enabled", Body("properties/appInsightsEnabled", Same)),
+            ("liveness_probe", Body("properties/livenessProbe", Object(PROBE))),
+            ("readiness_probe", Body("properties/readinessProbe", Object(PROBE))),
+            ("request_settings", Body("properties/requestSettings", Object(REQUEST_SETTINGS))),
+            ("tags", Body("tags", Same)),
+        ],
+    },
+];
+
+const INFERENCE_CONFIG: &[FileField] = &[
+    ("liveness_route", Body("livenessRoute", Same)),
+    ("readiness_route", Body("readinessRoute", Same)),
+    ("scoring_route", Body("scoringRoute", Same)),
+];
+
+const JOB_OUTPUT: &[FileField] =
+    &[("type", Body("jobOutputType", Same)), ("mode", Body("mode", Mode)), ("path", Body("uri", Same))];
+
+const JOB_RESOURCES: &[FileField] = &[
+    ("instance_type", Body("instanceType", Same)),
+    ("instance_count", Body("instanceCount", Same)),
+    ("shm_size", Body("shmSize", Same)),
+];
+
+const DISTRIBUTION: &[FileField] = &[
+    ("type", Body("distributionType", Lowercase)),
+    ("process_count_per_instance", Body("processCountPerInstance", Same)),
+];
+
+const JOB_LIMITS: &[FileField] =
+    &[("", Implied("jobLimitsType", None)), ("timeout", Body("timeout", Seconds))];
+
+const IDENTITY: &[FileField] = &[
+    ("type", Body("type", SnakeCase)),
+    ("user_assigned_identities", Body("userAssignedIdentities", ResourceIds)),
+];
+
+const PROBE: &[FileField] = &[
+    ("failure_threshold", Body("failureThreshold", Same)),
+    ("success_threshold", Body("successThreshold", Same)),
+    ("timeout", Body("timeout", Seconds)),
+    ("period", Body("period", Seconds)),
+    ("initial_delay", Body("initialDelay", Seconds)),
+];
+
+const REQUEST_SETTINGS: &[FileField] = &[
+    ("max_concurrent_requests_per_instance", Body("maxConcurrentRequestsPerInstance", Same)),
+    ("request_timeout_ms", Body("requestTimeout", Milliseconds)),
+];
+
+impl FileFormat {
+    /// The format for a kind of resource, which is given without that of the workspace.
+    pub(super) fn of(kind: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.kind == kind)
+    }
+
+    /// The file that results in the same request, without its secrets.
+    pub(super) fn write(&self, body: &BodyValue, path: &ResourcePath<'_>) -> Result<BodyValue, String> {
+        write(self.fields, body, path)
     }
 }
 
-impl JobRequest {
-    pub(super) fn into_file(self, path: &ResourcePath<'_>) -> Result<JobFile, String> {
-        let job = self.properties;
-        if job.job_type != "Command" {
-            return Err(format!("a job of type {}", job.job_type));
-        }
-        let timeout = job.limits.and_then(|limits| limits.timeout);
-        let timeout = timeout.map(|timeout| milliseconds(&timeout)).transpose()?;
-        Ok(JobFile {
-            schema: schema("commandJob"),
-            kind: "command",
-            name: path.names.last().copied().unwrap_or_default().to_owned(),
-            display_name: job.display_name,
-            experiment_name: job.experiment_name,
-            description: job.description,
-            tags: job.tags,
-            command: job.command,
-            environment: environment(&job.environment_id)?,
-            environment_variables: job.environment_variables,
-            compute: job.compute_id.as_deref().map(compute),
-            outputs: job.outputs.into_iter().map(|(name, output)| (name, output.into_file())).collect(),
-            resources: job.resources,
-            distribution: job.distribution.map(|distribution| Distribution {
-                kind: distribution.kind.to_lowercase(),
-                process_count_per_instance: distribution.process_count_per_instance,
-            }),
-            limits: timeout.map(|timeout| TimeLimit { timeout: timeout / 1000 }),
-            queue_settings: job.queue_settings,
-        })
+fn write(fields: &[FileField], body: &BodyValue, path: &ResourcePath<'_>) -> Result<BodyValue, String> {
+    if let Some(unknown) = unknown_field(fields, body, "") {
+        return Err(format!("unknown field `{unknown}`"));
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ClusterRequest {
-    location: String,
-    #[serde(default)]
-    tags: Texts,
-    identity: Option<IdentityRequest>,
-    properties: ClusterCompute,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ClusterCompute {
-    compute_type: String,
-    properties: ClusterProperties,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ClusterProperties {
-    vm_size: String,
-    vm_priority: String,
-    #[serde(rename = "osType")]
-    _os_type: String,
-    scale_settings: ClusterScale,
-    remote_login_port_public_access: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ClusterScale {
-    min_node_count: u32,
-    max_node_count: u32,
-    node_idle_time_before_scale_down: String,
-}
-
-#[derive(Serialize)]
-pub(super) struct ClusterFile {
-    #[serde(rename = "$schema")]
-    schema: String,
-    name: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    location: String,
-    size: String,
-    tier: String,
-    min_instances: u32,
-    max_instances: u32,
-    /// Seconds.
-    idle_time_before_scale_down: u64,
-    ssh_public_access_enabled: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    identity: Option<IdentityFile>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    tags: Texts,
-}
-
-impl ClusterRequest {
-    pub(super) fn into_file(self, path: &ResourcePath<'_>) -> Result<ClusterFile, String> {
-        let ClusterCompute { compute_type, properties } = self.properties;
-        if compute_type != "AmlCompute" {
-            return Err(format!("compute of type {compute_type}"));
-        }
-        let scale = properties.scale_settings;
-        Ok(ClusterFile {
-            schema: schema("amlCompute"),
-            name: path.names.last().copied().unwrap_or_default().to_owned(),
-            kind: "amlcompute",
-            location: self.location,
-            size: properties.vm_size,
-            tier: snake_case(&properties.vm_priority),
-            min_instances: scale.min_node_count,
-            max_instances: scale.max_node_count,
-            idle_time_before_scale_down: milliseconds(&scale.node_idle_time_before_scale_down)? / 1000,
-            ssh_public_access_enabled: properties.remote_login_port_public_access == "Enabled",
-            identity: self.identity.map(IdentityRequest::into_file),
-            tags: self.tags,
-        })
+    let mut members = Vec::new();
+    for (name, source) in fields {
+        let value = match source {
+            Schema(schema) => Some(BodyValue::Text(format!("{SCHEMAS}/{schema}.schema.json"))),
+            Literal(text) => Some(BodyValue::Text((*text).to_owned())),
+            Name(index) => path.names.get(*index).map(|name| BodyValue::Text((*name).to_owned())),
+            Body(from, conversion) => match body.at_path(from) {
+                Some(value) => convert(value, *conversion, path)?,
+                None => None,
+            },
+            Implied(from, expected) => {
+                let value = body.at_path(from).and_then(BodyValue::as_text);
+                if let (Some(value), Some(expected)) = (value, expected)
+                    && value != *expected
+                {
+                    return Err(format!("`{from}` is `{value}`"));
+                }
+                None
+            }
+        };
+        members.extend(value.map(|value| ((*name).to_owned(), value)));
     }
+    Ok(BodyValue::Map(members))
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct EndpointRequest {
-    location: String,
-    #[serde(default)]
-    tags: Texts,
-    identity: Option<IdentityRequest>,
-    properties: EndpointProperties,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct IdentityRequest {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    user_assigned_identities: BTreeMap<String, serde_json::Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct EndpointProperties {
-    auth_mode: String,
-    description: Option<String>,
-    public_network_access: Option<String>,
-    #[serde(default)]
-    traffic: BTreeMap<String, u32>,
-}
-
-#[derive(Serialize)]
-pub(super) struct EndpointFile {
-    #[serde(rename = "$schema")]
-    schema: String,
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    location: String,
-    auth_mode: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    public_network_access: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    identity: Option<IdentityFile>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    tags: Texts,
-}
-
-#[derive(Serialize)]
-struct IdentityFile {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    user_assigned_identities: Vec<IdentityReference>,
-}
-
-#[derive(Serialize)]
-struct IdentityReference {
-    resource_id: String,
-}
-
-impl IdentityRequest {
-    fn into_file(self) -> IdentityFile {
-        let ids = self.user_assigned_identities.into_keys();
-        IdentityFile {
-            kind: snake_case(&self.kind),
-            user_assigned_identities: ids.map(|resource_id| IdentityReference { resource_id }).collect(),
-        }
-    }
-}
-
-impl EndpointRequest {
-    /// The percentage of requests for each deployment, as `az ml` expects it.
-    pub(super) fn traffic(&self) -> String {
-        let shares = self.properties.traffic.iter().map(|(name, share)| format!("{name}={share}"));
-        shares.collect::<Vec<_>>().join(" ")
-    }
-
-    pub(super) fn into_file(self, path: &ResourcePath<'_>) -> EndpointFile {
-        EndpointFile {
-            schema: schema("managedOnlineEndpoint"),
-            name: path.names.last().copied().unwrap_or_default().to_owned(),
-            description: self.properties.description,
-            location: self.location,
-            auth_mode: snake_case(&self.properties.auth_mode),
-            public_network_access: self.properties.public_network_access.map(|access| access.to_lowercase()),
-            identity: self.identity.map(IdentityRequest::into_file),
-            tags: self.tags,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct OnlineDeploymentRequest {
-    #[serde(rename = "location")]
-    _location: String,
-    #[serde(default)]
-    tags: Texts,
-    sku: Sku,
-    properties: OnlineDeploymentProperties,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sku {
-    #[serde(rename = "name")]
-    _name: String,
-    capacity: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OnlineDeploymentProperties {
-    endpoint_compute_type: String,
-    environment_id: String,
-    #[serde(default)]
-    environment_variables: Texts,
-    instance_type: String,
-    description: Option<String>,
-    app_insights_enabled: Option<bool>,
-    liveness_probe: Option<Probe>,
-    readiness_probe: Option<Probe>,
-    request_settings: Option<RequestSettings>,
-    #[serde(rename = "scaleSettings")]
-    _scale_settings: Option<ScaleSettings>,
-}
-
-/// A fixed number of instances, which is the default of the file.
-#[derive(Deserialize)]
-#[serde(tag = "scaleType", deny_unknown_fields)]
-enum ScaleSettings {
-    Default,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Probe {
-    failure_threshold: Option<u32>,
-    success_threshold: Option<u32>,
-    timeout: Option<String>,
-    period: Option<String>,
-    initial_delay: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RequestSettings {
-    max_concurrent_requests_per_instance: Option<u32>,
-    request_timeout: Option<String>,
-}
-
-#[derive(Serialize)]
-pub(super) struct OnlineDeploymentFile {
-    #[serde(rename = "$schema")]
-    schema: String,
-    name: String,
-    endpoint_name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    environment: String,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    environment_variables: Texts,
-    instance_type: String,
-    instance_count: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    app_insights_enabled: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    liveness_probe: Option<ProbeFile>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    readiness_probe: Option<ProbeFile>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_settings: Option<RequestSettingsFile>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    tags: Texts,
-}
-
-/// Times in seconds.
-#[derive(Serialize)]
-struct ProbeFile {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failure_threshold: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    success_threshold: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timeout: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    period: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    initial_delay: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct RequestSettingsFile {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_concurrent_requests_per_instance: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_timeout_ms: Option<u64>,
-}
-
-impl Probe {
-    fn into_file(self) -> Result<ProbeFile, String> {
-        let seconds =
-            |time: Option<String>| time.map(|time| milliseconds(&time).map(|ms| ms / 1000)).transpose();
-        Ok(ProbeFile {
-            failure_threshold: self.failure_threshold,
-            success_threshold: self.success_threshold,
-            timeout: seconds(self.timeout)?,
-            period: seconds(self.period)?,
-            initial_delay: seconds(self.initial_delay)?,
-        })
-    }
-}
-
-impl OnlineDeploymentRequest {
-    pub(super) fn into_file(self, path: &ResourcePath<'_>) -> Result<OnlineDeploymentFile, String> {
-        let properties = self.properties;
-        if properties.endpoint_compute_type != "Managed" {
-            return Err(format!("a deployment of type {}", properties.endpoint_compute_type));
-        }
-        let name = |index: usize| path.names.get(index).copied().unwrap_or_default().to_owned();
-        let settings = properties.request_settings.map(|settings| {
-            Ok::<_, String>(RequestSettingsFile {
-                max_concurrent_requests_per_instance: settings.max_concurrent_requests_per_instance,
-                request_timeout_ms: settings.request_timeout.map(|time| milliseconds(&time)).transpose()?,
-            })
+/// The path of a field of the body that the fields of the file do not come from.
+fn unknown_field(fields: &[FileField], body: &BodyValue, parent: &str) -> Option<String> {
+    body.members().iter().find_map(|(name, member)| {
+        let path = if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
+        let mut known = fields.iter().filter_map(|(_, source)| match source {
+            Body(from, _) | Implied(from, _) => from.strip_prefix(path.as_str()),
+            _ => None,
         });
-        Ok(OnlineDeploymentFile {
-            schema: schema("managedOnlineDeployment"),
-            name: name(2),
-            endpoint_name: name(1),
-            description: properties.description,
-            environment: environment(&properties.environment_id)?,
-            environment_variables: properties.environment_variables,
-            instance_type: properties.instance_type,
-            instance_count: self.sku.capacity,
-            app_insights_enabled: properties.app_insights_enabled,
-            liveness_probe: properties.liveness_probe.map(Probe::into_file).transpose()?,
-            readiness_probe: properties.readiness_probe.map(Probe::into_file).transpose()?,
-            request_settings: settings.transpose()?,
-            tags: self.tags,
-        })
-    }
+        if known.clone().any(str::is_empty) {
+            return None;
+        }
+        let is_parent = known.any(|rest| rest.starts_with('/'));
+        if is_parent { unknown_field(fields, member, &path) } else { Some(path) }
+    })
+}
+
+/// The value in the file; none if there is nothing to write.
+fn convert(
+    value: &BodyValue,
+    conversion: Conversion,
+    path: &ResourcePath<'_>,
+) -> Result<Option<BodyValue>, String> {
+    let text = || value.as_text().ok_or_else(|| format!("expected a text, found {value:?}"));
+    let number = |number: u64| BodyValue::Scalar(Value::from(number));
+    let converted = match conversion {
+        Same => value.clone(),
+        Lowercase => BodyValue::Text(text()?.to_lowercase()),
+        SnakeCase => BodyValue::Text(snake_case(text()?)),
+        Enabled => BodyValue::Scalar(Value::from(text()? == "Enabled")),
+        Seconds => number(milliseconds(text()?)? / 1000),
+        Milliseconds => number(milliseconds(text()?)?),
+        Environment => BodyValue::Text(environment(text()?)?),
+        Compute => BodyValue::Text(format!("azureml:{}", text()?.rsplit('/').next().unwrap_or_default())),
+        Mode if value.as_text() == Some("ReadWriteMount") => BodyValue::Text("rw_mount".to_owned()),
+        Mode => value.clone(),
+        Variables => {
+            let is_plain = |member: &&(String, BodyValue)| !matches!(member.1, BodyValue::Secret(_));
+            let plain: Vec<_> = value.members().iter().filter(is_plain).cloned().collect();
+            return Ok((!plain.is_empty()).then_some(BodyValue::Map(plain)));
+        }
+        ResourceIds => {
+            let ids = value.members().iter().map(|(id, _)| BodyValue::Text(id.clone()));
+            BodyValue::List(ids.map(|id| BodyValue::Map(vec![("resource_id".to_owned(), id)])).collect())
+        }
+        Object(fields) => write(fields, value, path)?,
+        Each(fields) => {
+            let members = value.members().iter();
+            let members = members.map(|(name, member)| Ok((name.clone(), write(fields, member, path)?)));
+            BodyValue::Map(members.collect::<Result<_, String>>()?)
+        }
+    };
+    Ok(Some(converted))
 }
 
 /// An environment by its name and version, from its id.
@@ -565,11 +320,6 @@ fn environment(id: &str) -> Result<String, String> {
         [.., "environments", name, "versions", version] => Ok(format!("azureml:{name}:{version}")),
         _ => Err(format!("`{id}` is not the id of an environment")),
     }
-}
-
-/// A compute cluster by its name, from its id.
-fn compute(id: &str) -> String {
-    format!("azureml:{}", id.rsplit('/').next().unwrap_or_default())
 }
 
 /// `SystemAssigned` as `system_assigned`, `AMLToken` as `aml_token`.
@@ -590,7 +340,25 @@ fn snake_case(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn bodies_that_the_file_would_not_result_in_are_rejected() {
+        let id = "/subscriptions/s/resourceGroups/g/providers/N/workspaces/w/jobs/j?api-version=1";
+        let path = ResourcePath::parse(id).unwrap();
+        for (properties, reason) in [
+            (json!({"jobType": "Sweep"}), "`properties/jobType` is `Sweep`"),
+            (json!({"jobType": "Command", "trial": {}}), "unknown field `properties/trial`"),
+            (json!({"limits": {"maxTotalTrials": 3}}), "unknown field `maxTotalTrials`"),
+        ] {
+            let body = BodyValue::new(&json!({"properties": properties}), &BTreeMap::new());
+            assert_eq!(FileFormat::of("/jobs").unwrap().write(&body, &path), Err(reason.to_owned()));
+        }
+    }
 
     #[test]
     fn names_of_the_service_become_names_of_the_file() {

@@ -5,11 +5,8 @@ mod files;
 
 use cudock_base::shell::quote;
 use cudock_facts::services::AzureService;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use self::files::{ClusterRequest, EndpointRequest, EnvironmentRequest, JobRequest, OnlineDeploymentRequest};
+use self::files::FileFormat;
 use super::az::{Script, variable};
 use super::body_value::BodyValue;
 use super::outline::{Outline, ResourcePath};
@@ -53,44 +50,30 @@ impl AmlWriter<'_> {
         let path = ResourcePath::parse(&step.call.path);
         let kind = path.as_ref().and_then(|path| path.kind.strip_prefix(WORKSPACES));
         let (Some(path), Some(kind)) = (&path, kind) else { return self.script.step(step) };
+        let Some(format) = FileFormat::of(kind) else { return self.script.step(step) };
         let body = self.outline.secrets.body(step);
-        let is_repeated = self.files.iter().any(|(name, _)| name == "endpoint.yml");
-        match kind {
-            "/environments/versions" => {
-                let file = read::<EnvironmentRequest>(step, &body)?.into_file(path);
-                self.add(path, "environment", "environment.yml", &file, &body)
-            }
-            "/jobs" => {
-                let file = read::<JobRequest>(step, &body)?.into_file(path);
-                let file = file.map_err(|reason| ExportError::unsupported(&step.id, reason))?;
-                self.add(path, "job", &format!("{}.yml", step.id), &file, &body)
-            }
-            "/computes" => {
-                let file = read::<ClusterRequest>(step, &body)?.into_file(path);
-                let file = file.map_err(|reason| ExportError::unsupported(&step.id, reason))?;
-                self.add(path, "compute", "compute.yml", &file, &body)
-            }
-            "/onlineEndpoints" if is_repeated => {
-                let traffic = read::<EndpointRequest>(step, &body)?.traffic();
-                let name = quote(path.names.last().copied().unwrap_or_default()).into_owned();
-                let place = place(path);
-                self.script.line(&format!(
-                    "az ml online-endpoint update --name {name} \\\n  {place} --traffic {}\n",
-                    quote(&traffic)
-                ));
-                Ok(())
-            }
-            "/onlineEndpoints" => {
-                let file = read::<EndpointRequest>(step, &body)?.into_file(path);
-                self.add(path, "online-endpoint", "endpoint.yml", &file, &body)
-            }
-            "/onlineEndpoints/deployments" => {
-                let file = read::<OnlineDeploymentRequest>(step, &body)?.into_file(path);
-                let file = file.map_err(|reason| ExportError::unsupported(&step.id, reason))?;
-                self.add(path, "online-deployment", "deployment.yml", &file, &body)
-            }
-            _ => self.script.step(step),
+        let name = format.file.map_or_else(|| format!("{}.yml", step.id), str::to_owned);
+        if format.command == "online-endpoint" && self.files.iter().any(|(earlier, _)| *earlier == name) {
+            self.update_traffic(path, &body);
+            return Ok(());
         }
+        let file = format.write(&body, path).map_err(|reason| ExportError::unsupported(&step.id, reason))?;
+        self.add(path, format.command, &name, &file, &body)
+    }
+
+    /// A second request for an endpoint changes what share of its requests each deployment gets.
+    fn update_traffic(&mut self, path: &ResourcePath<'_>, body: &BodyValue) {
+        let traffic = body.at_path("properties/traffic").map(BodyValue::members).unwrap_or_default();
+        let shares = traffic.iter().filter_map(|(name, share)| match share {
+            BodyValue::Scalar(percent) => Some(format!("{name}={percent}")),
+            _ => None,
+        });
+        self.script.line(&format!(
+            "az ml online-endpoint update --name {} \\\n  {} --traffic {}\n",
+            quote(path.names.last().copied().unwrap_or_default()),
+            place(path),
+            quote(&shares.collect::<Vec<_>>().join(" "))
+        ));
     }
 
     fn add(
@@ -98,7 +81,7 @@ impl AmlWriter<'_> {
         path: &ResourcePath<'_>,
         command: &str,
         name: &str,
-        file: &impl Serialize,
+        file: &BodyValue,
         body: &BodyValue,
     ) -> Result<(), ExportError> {
         let yaml = cudock_yaml::to_string(file)
@@ -129,8 +112,7 @@ impl AmlWriter<'_> {
 
 /// The environment variables of a body that are secrets: each with the secret's name.
 fn environment_secrets(body: &BodyValue) -> Vec<(&str, &str)> {
-    let properties = body.get("properties");
-    let variables = properties.and_then(|properties| properties.get("environmentVariables"));
+    let variables = body.at_path("properties/environmentVariables");
     let variables = variables.map(BodyValue::members).unwrap_or_default();
     let secrets = variables.iter().filter_map(|(name, value)| match value {
         BodyValue::Secret(secret) => Some((name.as_str(), secret.as_str())),
@@ -147,15 +129,4 @@ fn place(path: &ResourcePath<'_>) -> String {
         quote(path.group.unwrap_or_default()),
         quote(path.names.first().copied().unwrap_or_default()),
     )
-}
-
-/// Reads a body without its secrets.
-fn read<T: DeserializeOwned>(step: &Step, body: &BodyValue) -> Result<T, ExportError> {
-    let mut json = body.to_json(&str::to_owned, &|_| String::new());
-    for (name, _) in environment_secrets(body) {
-        if let Some(Value::Object(variables)) = json.pointer_mut("/properties/environmentVariables") {
-            variables.remove(name);
-        }
-    }
-    serde_json::from_value(json).map_err(|error| ExportError::unsupported(&step.id, error.to_string()))
 }

@@ -1,11 +1,10 @@
 //! Charts of runs: latency by percentile, and responses over time.
 
-mod scale;
 mod throughput;
 
+use cudock_base::chart::{Axis, round_up};
 use cudock_base::svg::{Anchor, LINE_STYLES, Svg};
 use cudock_base::text::format;
-use scale::{Scale, round_up};
 pub use throughput::{Curve, throughput};
 
 use crate::results::text::label;
@@ -25,6 +24,8 @@ const RIGHT: f64 = 700.0;
 const LATENCY: (f64, f64) = (60.0, 330.0);
 const RATE: (f64, f64) = (410.0, 620.0);
 const LINE_HEIGHT: f64 = 18.0;
+/// On longer axes of latencies only powers of ten have labels.
+const LABELED_DECADES: f64 = 3.0;
 
 /// Draws runs, each labeled with its load.
 pub fn runs(title: &str, runs: &[LoadReport]) -> String {
@@ -68,18 +69,19 @@ fn latency_panel(svg: &mut Svg, series: &[Series<'_>]) {
     let low = points().map(|point| point.1).fold(f64::INFINITY, f64::min).max(1e-3);
     let high = points().map(|point| point.1).fold(0.0, f64::max);
     let last = points().filter(|point| point.0 < 1.0).map(|point| nines(point.0)).fold(1.0, f64::max);
-    let x = Scale::linear(last + 0.3, LEFT, RIGHT);
-    let y = Scale::logarithmic(low, high, bottom, top);
+    let x = Axis::from_zero(last + 0.3, (LEFT, RIGHT));
+    let y = Axis::logarithmic((low, high), (bottom, top)).rounded();
     svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "latency by share of the responses");
-    for tick in y.ticks(9.0) {
-        svg.line((LEFT, tick.position), (RIGHT, tick.position), "grid");
-        if tick.labeled {
-            svg.text((LEFT - 8.0, tick.position + 4.0), Anchor::End, "soft", &time(tick.value));
+    for (tick, is_labeled) in y.labeled_ticks(LABELED_DECADES) {
+        let position = y.coordinate(tick);
+        svg.line((LEFT, position), (RIGHT, position), "grid");
+        if is_labeled {
+            svg.text((LEFT - 8.0, position + 4.0), Anchor::End, "soft", &time(tick));
         }
     }
     for share in [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999] {
         if nines(share) <= last + 0.3 {
-            let position = x.position(nines(share));
+            let position = x.coordinate(nines(share));
             svg.line((position, top), (position, bottom), "grid");
             svg.text((position, bottom + 18.0), Anchor::Middle, "soft", &percent(share));
         }
@@ -92,7 +94,7 @@ fn latency_panel(svg: &mut Svg, series: &[Series<'_>]) {
                 curve.iter().filter(|point| point.0 < 1.0).map(|point| nines(point.0)).fold(0.0, f64::max);
             let at = |share: f64| if share < 1.0 { nines(share) } else { end + 0.3 };
             svg.path(
-                curve.iter().map(|(share, ms)| (x.position(at(*share)), y.position(*ms))),
+                curve.iter().map(|(share, ms)| (x.coordinate(at(*share)), y.coordinate(*ms))),
                 &look(number),
             );
         }
@@ -104,16 +106,14 @@ fn rate_panel(svg: &mut Svg, series: &[Series<'_>]) {
     let lines: Vec<Timeline> = series.iter().map(|one| smoothed(&one.report.timeline)).collect();
     let highest = lines.iter().flat_map(|line| line.per_second.iter().copied()).fold(0.0, f64::max);
     let seconds = series.iter().map(|one| one.report.seconds).fold(0.0, f64::max);
-    let x = Scale::linear(seconds, LEFT, RIGHT);
+    let x = Axis::from_zero(seconds, (LEFT, RIGHT));
     // One burst must not flatten all the rest, and round ends read better.
-    let y = Scale::linear(round_up(highest / 5.0) * 5.0, bottom, top);
+    let y = Axis::from_zero(round_up(highest / 5.0) * 5.0, (bottom, top));
     svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "2xx responses per second");
-    for tick in y.ticks(5.0) {
-        svg.line((LEFT, tick.position), (RIGHT, tick.position), "grid");
-        svg.text((LEFT - 8.0, tick.position + 4.0), Anchor::End, "soft", &thousands(tick.value));
-    }
-    for tick in x.ticks(8.0) {
-        svg.text((tick.position, bottom + 18.0), Anchor::Middle, "soft", &format!("{} s", short(tick.value)));
+    rate_ticks(svg, &y);
+    for tick in x.ticks(8) {
+        let position = (x.coordinate(tick), bottom + 18.0);
+        svg.text(position, Anchor::Middle, "soft", &format!("{} s", short(tick)));
     }
     svg.line((LEFT, bottom), (RIGHT, bottom), "axis");
     for (number, line) in lines.iter().enumerate() {
@@ -122,7 +122,16 @@ fn rate_panel(svg: &mut Svg, series: &[Series<'_>]) {
             *time += line.slot_seconds;
             Some([(begin, *rate), (*time, *rate)])
         });
-        svg.path(steps.flatten().map(|(time, rate)| (x.position(time), y.position(rate))), &look(number));
+        svg.path(steps.flatten().map(|(time, rate)| (x.coordinate(time), y.coordinate(rate))), &look(number));
+    }
+}
+
+/// Ticks of a vertical axis of rates.
+fn rate_ticks(svg: &mut Svg, y: &Axis) {
+    for tick in y.ticks(5) {
+        let position = y.coordinate(tick);
+        svg.line((LEFT, position), (RIGHT, position), "grid");
+        svg.text((LEFT - 8.0, position + 4.0), Anchor::End, "soft", &thousands(tick));
     }
 }
 

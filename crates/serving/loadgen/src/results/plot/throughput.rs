@@ -1,9 +1,9 @@
 //! The chart of throughput against latency.
 
+use cudock_base::chart::{Axis, round_up};
 use cudock_base::svg::{Anchor, Svg};
 
-use super::scale::{Scale, round_up};
-use super::{LEFT, LINE_HEIGHT, RIGHT, WIDTH, look, thousands, time};
+use super::{LABELED_DECADES, LEFT, LINE_HEIGHT, RIGHT, WIDTH, look, rate_ticks, time};
 
 /// Top and bottom of the panel.
 const PANEL: (f64, f64) = (60.0, 420.0);
@@ -24,25 +24,23 @@ pub fn throughput(title: &str, curves: &[Curve<'_>], others: &[(f64, f64)], targ
     let points = || curves.iter().flat_map(|curve| &curve.points).chain(others);
     let latencies = || points().map(|point| point.0).chain(target);
     let low = latencies().fold(f64::INFINITY, f64::min).max(1e-3);
-    let x = Scale::logarithmic(low, latencies().fold(0.0, f64::max), LEFT, RIGHT);
+    let x = Axis::logarithmic((low, latencies().fold(0.0, f64::max)), (LEFT, RIGHT)).rounded();
     let highest = points().map(|point| point.1).fold(0.0, f64::max);
-    let y = Scale::linear(round_up(highest / 5.0) * 5.0, bottom, top);
-    for tick in y.ticks(5.0) {
-        svg.line((LEFT, tick.position), (RIGHT, tick.position), "grid");
-        svg.text((LEFT - 8.0, tick.position + 4.0), Anchor::End, "soft", &thousands(tick.value));
-    }
-    for tick in x.ticks(9.0) {
-        svg.line((tick.position, top), (tick.position, bottom), "grid");
-        if tick.labeled {
-            svg.text((tick.position, bottom + 18.0), Anchor::Middle, "soft", &time(tick.value));
+    let y = Axis::from_zero(round_up(highest / 5.0) * 5.0, (bottom, top));
+    rate_ticks(&mut svg, &y);
+    for (tick, is_labeled) in x.labeled_ticks(LABELED_DECADES) {
+        let position = x.coordinate(tick);
+        svg.line((position, top), (position, bottom), "grid");
+        if is_labeled {
+            svg.text((position, bottom + 18.0), Anchor::Middle, "soft", &time(tick));
         }
     }
     svg.line((LEFT, bottom), (RIGHT, bottom), "axis");
     if let Some(target) = target {
-        svg.line((x.position(target), top), (x.position(target), bottom), "mark");
-        svg.text((x.position(target), bottom + 36.0), Anchor::Middle, "soft", "target");
+        svg.line((x.coordinate(target), top), (x.coordinate(target), bottom), "mark");
+        svg.text((x.coordinate(target), bottom + 36.0), Anchor::Middle, "soft", "target");
     }
-    let at = |(latency, rate): &(f64, f64)| (x.position(*latency), y.position(*rate));
+    let at = |(latency, rate): &(f64, f64)| (x.coordinate(*latency), y.coordinate(*rate));
     for point in others {
         svg.dot(at(point), 2.5, "dot");
     }

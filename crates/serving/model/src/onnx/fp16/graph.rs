@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use cudock_base::protobuf::{FieldValue, Fields};
+
 use super::operators::{Operator, ResultType};
 use crate::onnx::MAX_DEPTH;
-use crate::onnx::wire::{FieldValue, Fields};
 
 /// The ONNX numbers of fp32 and fp16.
 pub(super) const FLOAT: u64 = 1;

@@ -15,12 +15,14 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use cudock_base::protobuf::Fields;
+
 pub use self::weights::Weights;
 
 use self::graph::{Graph, ModelContext};
 use self::weights::WeightStore;
 use self::write::GraphWriter;
-use super::wire::{Fields, WriteFields};
+use super::wire::WriteFields;
 
 /// The oldest ONNX operator set that is converted; that of ONNX Runtime.
 const MIN_VERSION: u64 = 7;

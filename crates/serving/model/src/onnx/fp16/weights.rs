@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Component, Path};
 
+use cudock_base::protobuf::{FieldValue, Fields};
 use cudock_mmap::Mmap;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -11,7 +12,7 @@ use half::slice::HalfFloatSliceExt;
 use super::Fp16Stats;
 use super::graph::FLOAT16;
 use crate::onnx::tensor::{self, shorten};
-use crate::onnx::wire::{FieldValue, Fields, WriteFields};
+use crate::onnx::wire::WriteFields;
 
 /// Where the weights of the converted model go.
 pub enum Weights<'a> {
@@ -114,7 +115,7 @@ impl<'a> WeightStore<'a> {
         let mut typed = Vec::new();
         for field in Fields::new(message) {
             match field? {
-                (9, raw) => return raw.bytes().map(FloatBytes::Borrowed),
+                (9, raw) => return Ok(FloatBytes::Borrowed(raw.bytes()?)),
                 (4, FieldValue::Bytes(packed)) => typed.extend_from_slice(packed),
                 (4, FieldValue::Fixed32(number)) => typed.extend_from_slice(&number),
                 _ => {}

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::protobuf::{FieldValue, Fields};
+
 use super::Fp16Stats;
 use super::graph::{ElementType, FLOAT, FLOAT16, Form, Graph, Node, NodeKind, Role, Value, value_info};
 use super::operators::Compute;
 use super::weights::WeightStore;
-use crate::onnx::wire::{FieldValue, Fields, WriteFields};
+use crate::onnx::wire::WriteFields;
 
 /// `AttributeProto.INT` and `AttributeProto.TENSOR`.
 const INT: u64 = 2;
@@ -302,7 +304,7 @@ enum Replacement {
 /// Copies a message, with some of its fields replaced.
 fn rewrite(
     message: &[u8],
-    replace: impl Fn(u64, FieldValue<'_>) -> Result<Option<Replacement>, String>,
+    replace: impl Fn(u32, FieldValue<'_>) -> Result<Option<Replacement>, String>,
 ) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(message.len() + 16);
     for field in Fields::new(message).with_encoding() {

@@ -1,9 +1,9 @@
 //! Parses tensors of protobuf numbers directly into the bytes that the engine takes.
 
 use bytes::{BufMut, Bytes};
+use cudock_base::protobuf::{FieldValue, Fields};
 use cudock_tensor::DType;
 
-use crate::grpc::messages::wire::{Field, Fields, WireValue};
 use crate::grpc::status::GrpcStatus;
 
 /// Parses `InferTensorContents` as a tensor of `elements` elements, called `name`.
@@ -18,11 +18,11 @@ pub(crate) fn read(message: &[u8], dtype: DType, elements: usize, name: &str) ->
     let size = dtype.size().unwrap_or(1);
     let room = elements.saturating_mul(size).min(message.len().saturating_mul(size));
     let mut reader = ContentsReader { dtype, name, elements, found: 0, out: Vec::with_capacity(room) };
-    for field in Fields::of(message) {
-        let field = field?;
-        if field.number == *expected {
-            reader.take(field)?;
-        } else if let Some((_, other, _)) = FIELDS.iter().find(|(number, ..)| *number == field.number) {
+    for field in Fields::new(message) {
+        let (number, value) = field?;
+        if number == *expected {
+            reader.take(value)?;
+        } else if let Some((_, other, _)) = FIELDS.iter().find(|(known, ..)| *known == number) {
             return Err(GrpcStatus::invalid(format!(
                 "input `{name}`: {dtype} must be sent in {wanted}, not in {other}"
             )));
@@ -52,21 +52,21 @@ struct ContentsReader<'request> {
 }
 
 impl ContentsReader<'_> {
-    fn take(&mut self, field: Field<'_>) -> Result<(), GrpcStatus> {
+    fn take(&mut self, value: FieldValue<'_>) -> Result<(), GrpcStatus> {
         match self.dtype {
-            DType::F32 => self.fixed::<4>(field),
-            DType::F64 => self.fixed::<8>(field),
-            DType::String => self.string(field.block()?),
-            _ => field.varints(|number| self.integer(number)),
+            DType::F32 => self.fixed::<4>(value),
+            DType::F64 => self.fixed::<8>(value),
+            DType::String => self.string(value.bytes()?),
+            _ => value.numbers(|number| self.integer(number)),
         }
     }
 
     /// Numbers of N bytes, compressed or one.
-    fn fixed<const N: usize>(&mut self, field: Field<'_>) -> Result<(), GrpcStatus> {
-        let bytes = match &field.value {
-            WireValue::Block(packed) if packed.len() % N == 0 => packed,
-            WireValue::Fixed32(number) if N == 4 => &number[..],
-            WireValue::Fixed64(number) if N == 8 => number,
+    fn fixed<const N: usize>(&mut self, value: FieldValue<'_>) -> Result<(), GrpcStatus> {
+        let bytes = match &value {
+            FieldValue::Bytes(packed) if packed.len() % N == 0 => packed,
+            FieldValue::Fixed32(number) if N == 4 => &number[..],
+            FieldValue::Fixed64(number) if N == 8 => number,
             _ => return Err(self.invalid(format_args!("the contents are not numbers of {N} bytes"))),
         };
         self.count(bytes.len() / N)?;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::grpc::messages::wire::{Field, Fields, WireError};
+use cudock_base::protobuf::{FieldValue, Fields, WireError};
+
 use crate::grpc::status::GrpcStatus;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub(crate) struct Parameters {
 
 impl Parameters {
     /// Applies one entry of the map. Unknown names are ignored, as other servers do.
-    pub(crate) fn read(&mut self, entry: Field<'_>) -> Result<(), GrpcStatus> {
+    pub(crate) fn read(&mut self, entry: FieldValue<'_>) -> Result<(), GrpcStatus> {
         let (name, value) = read_entry(entry)?;
         match name {
             "priority" => self.priority = u32::try_from(value.integer(name)?).unwrap_or(u32::MAX),
@@ -38,7 +39,7 @@ const UNSUPPORTED: [(&str, &str); 2] =
     [("shared_memory_region", "tensors in shared memory"), ("classification", "outputs as classes")];
 
 /// Rejects parameters of a tensor that would change the meaning of the response if they were ignored.
-pub(crate) fn check_of_tensor(entry: Field<'_>, tensor: &str) -> Result<(), GrpcStatus> {
+pub(crate) fn check_of_tensor(entry: FieldValue<'_>, tensor: &str) -> Result<(), GrpcStatus> {
     let (name, value) = read_entry(entry)?;
     match UNSUPPORTED.iter().find(|(unsupported, _)| *unsupported == name && !value.is_default()) {
         Some((_, what)) => Err(GrpcStatus::unimplemented(format!("`{tensor}`: {what} are not supported"))),
@@ -71,13 +72,12 @@ impl ParameterValue<'_> {
     }
 }
 
-fn read_entry(entry: Field<'_>) -> Result<(&str, ParameterValue<'_>), WireError> {
+fn read_entry(entry: FieldValue<'_>) -> Result<(&str, ParameterValue<'_>), WireError> {
     let (mut name, mut value) = ("", ParameterValue::None);
-    for field in Fields::of(entry.block()?) {
-        let field = field?;
-        match field.number {
-            1 => name = field.text()?,
-            2 => value = read_value(field.block()?)?,
+    for field in Fields::new(entry.bytes()?) {
+        match field? {
+            (1, text) => name = text.text()?,
+            (2, message) => value = read_value(message.bytes()?)?,
             _ => {}
         }
     }
@@ -86,14 +86,13 @@ fn read_entry(entry: Field<'_>) -> Result<(&str, ParameterValue<'_>), WireError>
 
 fn read_value(message: &[u8]) -> Result<ParameterValue<'_>, WireError> {
     let mut value = ParameterValue::None;
-    for field in Fields::of(message) {
-        let field = field?;
-        value = match field.number {
-            1 => ParameterValue::Bool(field.varint()? != 0),
-            2 => ParameterValue::Signed(field.varint()?.cast_signed()),
-            3 => ParameterValue::Text(field.text()?),
-            4 => ParameterValue::Double,
-            5 => ParameterValue::Unsigned(field.varint()?),
+    for field in Fields::new(message) {
+        value = match field? {
+            (1, flag) => ParameterValue::Bool(flag.number()? != 0),
+            (2, number) => ParameterValue::Signed(number.number()?.cast_signed()),
+            (3, text) => ParameterValue::Text(text.text()?),
+            (4, _) => ParameterValue::Double,
+            (5, number) => ParameterValue::Unsigned(number.number()?),
             _ => value,
         };
     }

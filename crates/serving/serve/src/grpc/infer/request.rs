@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use bytes::Bytes;
+use cudock_base::protobuf::{FieldValue, Fields};
 use cudock_tensor::{DType, InferenceRequest, RequestLimits, RequestedOutput, Signature, Tensor, elements};
 
 use super::contents;
 use super::parameters::{Parameters, check_of_tensor};
 use crate::ServeError;
 use crate::grpc::deadline::Deadline;
-use crate::grpc::messages::wire::{Field, Fields};
 use crate::grpc::status::GrpcStatus;
 
 /// Maximum number of inputs or outputs of a request; models have a handful.
@@ -40,16 +40,16 @@ impl InferRequest {
     /// Parses a message without copying tensors; `rank` is the most dimensions of a tensor.
     pub(crate) fn read(message: &Bytes, rank: usize) -> Result<Self, GrpcStatus> {
         let mut request = Self::default();
-        for field in Fields::of(message) {
-            let field = field?;
-            match field.number {
-                1 => field.text()?.clone_into(&mut request.model),
-                2 => field.text()?.clone_into(&mut request.version),
-                3 => field.text()?.clone_into(&mut request.id),
-                4 => request.parameters.read(field)?,
-                5 => push(&mut request.inputs, InferInput::read(message, field, rank)?)?,
-                6 => push(&mut request.outputs, read_output(field)?)?,
-                7 => push(&mut request.raw, message.slice_ref(field.block()?))?,
+        for field in Fields::new(message) {
+            let (number, value) = field?;
+            match number {
+                1 => value.text()?.clone_into(&mut request.model),
+                2 => value.text()?.clone_into(&mut request.version),
+                3 => value.text()?.clone_into(&mut request.id),
+                4 => request.parameters.read(value)?,
+                5 => push(&mut request.inputs, InferInput::read(message, value, rank)?)?,
+                6 => push(&mut request.outputs, read_output(value)?)?,
+                7 => push(&mut request.raw, message.slice_ref(value.bytes()?))?,
                 _ => {}
             }
         }
@@ -97,22 +97,22 @@ impl InferRequest {
 }
 
 impl InferInput {
-    fn read(message: &Bytes, field: Field<'_>, rank: usize) -> Result<Self, GrpcStatus> {
+    fn read(message: &Bytes, field: FieldValue<'_>, rank: usize) -> Result<Self, GrpcStatus> {
         let mut input = Self::default();
-        for field in Fields::of(field.block()?) {
-            let field = field?;
-            match field.number {
-                1 => field.text()?.clone_into(&mut input.name),
-                2 => field.text()?.clone_into(&mut input.datatype),
-                3 => field.varints(|dimension| {
+        for field in Fields::new(field.bytes()?) {
+            let (number, value) = field?;
+            match number {
+                1 => value.text()?.clone_into(&mut input.name),
+                2 => value.text()?.clone_into(&mut input.datatype),
+                3 => value.numbers(|dimension| {
                     if input.shape.len() == rank {
                         return Err(GrpcStatus::invalid(format!("an input has more than {rank} dimensions")));
                     }
                     input.shape.push(dimension);
                     Ok(())
                 })?,
-                4 => check_of_tensor(field, &input.name)?,
-                5 => input.contents = Some(message.slice_ref(field.block()?)),
+                4 => check_of_tensor(value, &input.name)?,
+                5 => input.contents = Some(message.slice_ref(value.bytes()?)),
                 _ => {}
             }
         }
@@ -163,13 +163,13 @@ fn tensors(
     inputs.into_iter().zip(raw).map(|(input, raw)| input.into_tensor(Some(raw), limits)).collect()
 }
 
-fn read_output(field: Field<'_>) -> Result<String, GrpcStatus> {
+fn read_output(output: FieldValue<'_>) -> Result<String, GrpcStatus> {
     let mut name = String::new();
-    for field in Fields::of(field.block()?) {
-        let field = field?;
-        match field.number {
-            1 => field.text()?.clone_into(&mut name),
-            2 => check_of_tensor(field, &name)?,
+    for field in Fields::new(output.bytes()?) {
+        let (number, value) = field?;
+        match number {
+            1 => value.text()?.clone_into(&mut name),
+            2 => check_of_tensor(value, &name)?,
             _ => {}
         }
     }

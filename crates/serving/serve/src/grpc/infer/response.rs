@@ -3,8 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use cudock_tensor::{InferenceResponse, RequestedOutput, Signature, Tensor, TensorSpec};
 use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint};
 
-use crate::grpc::messages::wire::put_block_head;
 use crate::grpc::messages::{InferParameter, InferResponseHead, OutputTensor, ParameterEntry};
 use crate::grpc::status::GrpcStatus;
 
@@ -104,4 +104,28 @@ pub(crate) fn error_in_stream(model: &str, version: &str, id: &str, error: &str)
     put_block_head(INFER_RESPONSE, info.encoded_len(), &mut message);
     message.put_slice(&info.encode_to_vec());
     message.freeze()
+}
+
+/// Writes the tag and length of a length-delimited field.
+fn put_block_head(number: u32, length: usize, out: &mut impl BufMut) {
+    encode_key(number, WireType::LengthDelimited, out);
+    encode_varint(length as u64, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use cudock_base::protobuf::{FieldValue, Fields};
+
+    use super::*;
+
+    #[test]
+    fn block_headers_round_trip() {
+        for length in [0, 1, 127, 128, 300, 70_000] {
+            let mut message = Vec::new();
+            put_block_head(6, length, &mut message);
+            message.resize(message.len() + length, 7);
+            let fields: Vec<_> = Fields::new(&message).collect::<Result<_, _>>().unwrap();
+            assert_eq!(fields, [(6, FieldValue::Bytes(&vec![7; length]))]);
+        }
+    }
 }

@@ -4,7 +4,6 @@
 
 pub(in crate::grpc) mod encode;
 pub(in crate::grpc) mod stream;
-pub(in crate::grpc) mod wire;
 
 use prost::Message;
 use serde::Serialize;
