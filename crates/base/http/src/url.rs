@@ -1,4 +1,8 @@
 //! URLs: which ones may be contacted, which have the same origin, and what a relative reference leads to.
+//!
+//! A URL keeps the text that it was written with, as [`Uri`] does: a query may be signed, and a host may be trusted at
+//! one port. The crate `url` cannot resolve the references, because it changes both: it encodes quotes, decodes dots, and
+//! drops default ports.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -125,6 +129,18 @@ mod tests {
             assert_eq!(join(&from, location), to);
         }
         assert!(parse(&join(&from, "https://")).is_err());
+    }
+
+    #[test]
+    fn what_a_reference_does_not_change_stays_as_it_is_written() {
+        let from: Uri = "https://A.com:443/v2/x".parse().unwrap();
+        for (location, to) in [
+            ("https://B.com:443/c/./d?sig=it's", "https://B.com:443/c/./d?sig=it's"),
+            ("y?sig=it's", "https://A.com:443/v2/y?sig=it's"),
+            ("/%2e%2E/c|d", "https://A.com:443/%2e%2E/c|d"),
+        ] {
+            assert_eq!(join(&from, location), to);
+        }
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! Changes keys of `[serve]` in the text of a `cudock.toml`. Everything else keeps its bytes: comments, order, blank lines.
+//!
+//! The crate `toml_edit` writes the whole file anew: without carriage returns, without the comments above a removed key,
+//! and with dotted keys in another order.
 
 use cudock_base::bug::Parts;
 use std::ops::Range;
@@ -171,6 +174,18 @@ mod tests {
                  shape = [-1]\n",
             ),
             ("[serve]\nlanes = 1", &[("sessions", Some("2"))], "[serve]\nlanes = 1\nsessions = 2\n"),
+            ("[serve]\r\nlanes = 1\r\n# end\r\n", &[lanes], "[serve]\r\nlanes = 2\r\n# end\r\n"),
+            (
+                "[serve]\n# max_batch = 64\nlanes = 1\n\n[lint]\n",
+                &[("lanes", None)],
+                "[serve]\n# max_batch = 64\n\n[lint]\n",
+            ),
+            ("name = 'a'\n# end", &[lanes], "name = 'a'\n# end\n\n[serve]\nlanes = 2\n"),
+            (
+                "serve.lanes = 1\nname = 'a'\nserve.sessions = 2",
+                &[lanes],
+                "serve.lanes = 2\nname = 'a'\nserve.sessions = 2",
+            ),
         ] {
             assert_eq!(edit(text, changes).as_deref(), Ok(expected), "{text}");
         }

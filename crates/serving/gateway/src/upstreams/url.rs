@@ -73,7 +73,14 @@ impl FromStr for UpstreamUrl {
         if host.is_empty() {
             return Err(error("it has no host"));
         }
-        let port = authority.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        let port = match authority.port_u16() {
+            Some(port) => port,
+            None if authority.as_str() != authority.host() => {
+                return Err(error("the port is not a number up to 65535"));
+            }
+            None if is_secure => 443,
+            None => 80,
+        };
         let value = HeaderValue::from_str(authority.as_str()).map_err(|_| error("not a URL"))?;
         let prefix = uri.path().trim_end_matches('/').to_owned();
         let prefix_path = uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
@@ -118,6 +125,8 @@ mod tests {
             ("ftp://host", "the scheme must be http or https"),
             ("http://user:secret@host", "credentials are not supported"),
             ("http://host/?a=1", "it must not have a query"),
+            ("http://host:70000", "the port is not a number up to 65535"),
+            ("http://[::1]:80O0/", "the port is not a number up to 65535"),
         ] {
             let error = text.parse::<UpstreamUrl>().unwrap_err().to_string();
             assert_eq!(error, format!("invalid upstream `{text}`: {reason}"));
