@@ -27,7 +27,7 @@ pub use schema::{
     CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect,
     EarlyTermination, ElementType, FailLevel, GatewayOptions, Goal, HostName, ImageBuild, ImageColor,
     ImageFilter, ImageLayout, ImageOptions, ImageSize, KeepLoaded, LimitOptions, Lint, Manifest,
-    MetricOptions, MetricOrigin, MetricSyntax, NamedTarget, Needs, ObjectiveOptions, ParameterOptions,
+    MetricOptions, MetricOrigin, MetricSyntax, NamedTarget, Needs, Objective, ParameterOptions,
     ParameterValue, PassMode, PolicyName, Precision, RateLimit, RequestRate, SamplerName, ScoreFunction,
     ServeOptions, SpotChoice, SpotUse, Start, SweepOptions, TensorDeclaration, TextOptions, TryModel,
     Workload, WorkloadKind,
