@@ -4,7 +4,7 @@ use cudock_facts::services::Management;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_facts::tables::ComputeFormat;
+use cudock_facts::tables::{ComputeFormat, DataAccess};
 use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -97,23 +97,15 @@ pub struct DataNeeds {
     pub storage: String,
     /// Its region; that of the placement if left out.
     pub region: Option<String>,
-    pub access: Access,
+    pub access: DataAccess,
+    /// How often the program reads all of it.
+    pub passes: u32,
     /// Bytes per second that one GPU consumes when it never waits; none if that is unknown.
     pub rate_per_gpu: Option<u64>,
     /// Bytes per read operation, which storage charges for.
     pub read_size: u64,
     /// Bytes that leave Azure, for `Serve` each month.
     pub leaves: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Read sequentially from its storage, once per pass.
-    Stream { passes: u32 },
-    /// Copied to the local disk first, then read there.
-    Stage,
-    /// Whichever of the two is cheaper.
-    Either { passes: u32 },
 }
 
 /// What a start involves besides provisioning the machine.

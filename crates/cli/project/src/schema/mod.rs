@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use data::{Data, DataAccess};
+pub use data::Data;
 pub use deploy::{Deploy, DeployTarget, NamedTarget};
 pub use gateway::GatewayOptions;
 pub use image::ImageBuild;

@@ -185,8 +185,9 @@ mod tests {
 
     use super::*;
     use crate::testing::{SECOND, data, job, on};
-    use crate::workload::{Access, DataNeeds, Workload};
+    use crate::workload::{DataNeeds, Workload};
     use cudock_facts::services::AzureOffering;
+    use cudock_facts::tables::DataAccess;
 
     fn startup(workload: &Workload, service: AzureOffering, size: &str, mode: ReadMode) -> Startup {
         let bytes = workload.data.as_ref().map_or(0, |data| data.bytes);
@@ -328,7 +329,7 @@ mod tests {
     fn copying_takes_what_the_network_gives() {
         // 100 GB at 2.5 GB/s.
         let mut workload = job(1);
-        workload.data = Some(DataNeeds { access: Access::Stage, ..data(100_000_000_000, "blob-hot") });
+        workload.data = Some(DataNeeds { access: DataAccess::Stage, ..data(100_000_000_000, "blob-hot") });
         let start = startup(&workload, AzureOffering::Vm, "Standard_NC24ads_A100_v4", ReadMode::Stage);
         assert_eq!(start.stage, 40 * SECOND);
     }
