@@ -9,7 +9,7 @@ use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use cudock_base::{Rate, Usd};
+use cudock_base::{Codec, Rate, Usd};
 
 /// A complete workload: values that were not given are inferred or assumed, and recorded in `assumptions`.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,14 +134,7 @@ pub struct Image {
 pub struct ImageLayer {
     /// Bytes that are fetched.
     pub compressed: u64,
-    pub compression: LayerCompression,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LayerCompression {
-    Gzip,
-    Zstd,
-    None,
+    pub codec: Codec,
 }
 
 /// How a workload handles Spot eviction.

@@ -3,14 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use cudock_base::{Digest, try_parallel};
+use cudock_base::{Codec, Digest, try_parallel};
 
 use super::image::{Bytes, Image, Layer, LayerData, Origin};
 use super::listing::Listed;
 use super::select::MAX_DEPTH;
 use super::{BlobSource, UnreadableReferrer, resolved};
 use crate::error::ImageError;
-use crate::layer::Codec;
 use crate::manifest::{Descriptor, Document, DocumentKind};
 use crate::write::{BlobData, BundleBlob, BundleDocument, Compression, WriteError, image_documents};
 

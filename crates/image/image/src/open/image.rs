@@ -4,12 +4,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use cudock_base::{Digest, try_parallel};
+use cudock_base::{Codec, Digest, try_parallel};
 use cudock_mmap::Mmap;
 use cudock_registry::{Client, Reference};
 
 use crate::error::ImageError;
-use crate::layer::Codec;
 use crate::manifest::{ImageConfig, Platform};
 
 /// An open image: its configuration has been read, its layers have not.
