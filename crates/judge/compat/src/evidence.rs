@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cudock_facts::finding::{Finding, FindingEvidence};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::{Build, Support};
+use cudock_host::host::{FoundBy, LibraryKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -103,21 +104,13 @@ impl SubjectKind {
 #[derive(Debug, Clone)]
 pub struct DriverCopy {
     pub path: String,
-    pub kind: CopyKind,
-    /// How the loader comes to it.
+    pub kind: LibraryKind,
+    /// The version of the driver that it belongs to.
+    pub version: Option<DriverVersion>,
+    /// The note of a library from a cuda-compat package.
+    pub note: Option<CompatNote>,
+    /// How programs come to it.
     pub reach: Reach,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CopyKind {
-    /// A driver's own.
-    Driver(Option<DriverVersion>),
-    /// From a cuda-compat package.
-    Compat { driver: Option<DriverVersion>, note: Option<CompatNote> },
-    /// A toolkit's stub.
-    Stub,
-    /// Zero bytes.
-    Empty,
 }
 
 /// The note in a cuda-compat libcuda.
@@ -129,18 +122,13 @@ pub struct CompatNote {
     pub branches: Vec<u16>,
 }
 
-/// How the loader comes to a library.
+/// How programs come to a copy of libcuda.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// By `LD_LIBRARY_PATH`: before everything else.
-    LibraryPath,
-    /// By the loader's configuration.
-    Configuration,
-    /// In a directory it always searches, where the host's is put too.
-    Default,
+    /// By the loader. Its default directories are where the host's copy is put, too.
+    Loader(FoundBy),
     /// In the directory where the container toolkit looks for cuda-compat.
     CompatDirectory,
-    NotSearched,
 }
 
 /// Something that could use a GPU: a program, a framework, an extension.

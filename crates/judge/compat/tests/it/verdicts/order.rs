@@ -2,6 +2,7 @@
 
 use cudock_compat::evidence::{Effect, Reach};
 use cudock_host::frameworks::CpuBuildSeverity;
+use cudock_host::host::FoundBy;
 
 use super::support::*;
 
@@ -63,14 +64,17 @@ case!(
     sass(&["sm_80"])
         .in_image()
         .env("NVIDIA_REQUIRE_CUDA", "cuda>=99")
-        .libcuda(compat("470.256.02"), Reach::LibraryPath),
+        .libcuda(compat("470.256.02"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("A100", "535.161.08"),
     refused()
 );
 case!(
     libcuda_comes_before_the_runtime,
     "§1",
-    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("450.248.02"), Reach::LibraryPath),
+    sass(&["sm_80"])
+        .runtime("12.4")
+        .in_image()
+        .libcuda(compat("450.248.02"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("A100", "470.256.02"),
     fails(803)
 );
