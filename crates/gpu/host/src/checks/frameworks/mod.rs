@@ -3,9 +3,11 @@
 mod judge;
 mod torch;
 
+use cudock_facts::finding::Severity;
+
 use self::judge::{Judgment, cpu_only, judge};
 use super::{Area, Check, CheckContext, CheckStatus, FrameworkReport, Verdict, codes};
-use crate::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support, builds};
+use crate::frameworks::{Build, MissingLibraryEffect, Support, builds};
 use crate::host::PythonEnvironment;
 
 pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) -> Vec<FrameworkReport> {
@@ -26,9 +28,9 @@ fn judgment(context: &CheckContext<'_>, python: &PythonEnvironment, build: &Buil
         Support::Cuda => {}
         Support::Cpu { reason, severity, fix } => {
             let status = match severity {
-                CpuBuildSeverity::Problem => CheckStatus::Problem,
-                CpuBuildSeverity::Warning => CheckStatus::Warning,
-                CpuBuildSeverity::Note => CheckStatus::Note,
+                Severity::Error => CheckStatus::Problem,
+                Severity::Warning => CheckStatus::Warning,
+                Severity::Note => CheckStatus::Note,
             };
             return cpu_only(context, reason, codes::CPU_BUILD, status, fix.clone());
         }

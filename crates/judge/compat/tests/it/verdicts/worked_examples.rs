@@ -2,7 +2,7 @@
 
 use cudock_compat::evidence::Reach;
 use cudock_compat::{Target, TargetMachine};
-use cudock_host::frameworks::CpuBuildSeverity;
+use cudock_facts::finding::Severity;
 use cudock_host::host::FoundBy;
 
 use super::gate_images::{CUDA_12_4_1, CUDA_12_6_3};
@@ -200,7 +200,7 @@ case!(
 case!(
     e21_torch_2_10_for_arm_is_a_cpu_build,
     "21",
-    cpu_build("torch 2.10.0", CpuBuildSeverity::Problem).in_image().built_for("arm64"),
+    cpu_build("torch 2.10.0", Severity::Error).in_image().built_for("arm64"),
     gpu("GB200", "580.95.05").processor("arm64"),
     cpu().finding("CD0401")
 );
