@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudock_base::{Arch, Codec};
 use cudock_compat::{GatherError, ImageSet, Target};
 use cudock_facts::Facts;
-use cudock_image::{Access, Image, ImageSource, LayerLimits, Origin};
+use cudock_image::{Access, Image, ImageSource, LayerLimits};
 use cudock_plan::{Assumption, ImageLayer};
 
 use super::{ImageSize, Inspection, Processor};
@@ -56,12 +56,12 @@ fn size(image: &Image, name: &str) -> ImageSize {
     let mut layers: Vec<ImageLayer> =
         distinct.map(|layer| ImageLayer { compressed: layer.size, codec: layer.codec() }).collect();
     let stored: u64 = layers.iter().map(|layer| layer.compressed).sum();
-    let is_local = image.origin != Origin::Registry || image.bytes_to_fetch() == 0;
+    let is_local = !matches!(image.source, Some(ImageSource::Registry(_))) || image.bytes_to_fetch() == 0;
     let unpacked = (is_local && stored <= MAX_COUNTED).then(|| unpacked_bytes(image)).flatten();
     // Daemons export layers uncompressed; what a registry sends is about half.
-    let is_plain = match (image.origin, unpacked) {
-        (Origin::Daemon, _) => true,
-        (Origin::Archive, Some(unpacked)) => stored >= unpacked,
+    let is_plain = match (&image.source, unpacked) {
+        (Some(ImageSource::Daemon { .. }), _) => true,
+        (Some(ImageSource::Archive { .. }), Some(unpacked)) => stored >= unpacked,
         _ => false,
     };
     if is_plain {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudock_base::{Codec, Digest, try_parallel};
 
-use super::image::{Bytes, Image, Layer, LayerData, Origin};
+use super::image::{Bytes, Image, Layer, LayerData};
 use super::listing::Listed;
 use super::select::MAX_DEPTH;
 use super::{BlobSource, UnreadableReferrer, resolved};
@@ -173,7 +173,7 @@ pub(crate) struct BundleView<'a> {
 impl BundleView<'_> {
     /// Opens one of the images in it.
     pub(crate) fn open(&self, manifest: &BundleDocument) -> Result<Image, ImageError> {
-        resolved::open(self, &manifest.descriptor, &manifest.bytes, Origin::Layout, None)
+        resolved::open(self, &manifest.descriptor, &manifest.bytes, None, None)
     }
 
     fn blob(&self, descriptor: &Descriptor) -> Result<&BundleBlob, ImageError> {
