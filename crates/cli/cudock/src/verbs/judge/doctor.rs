@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use crate::failure::{Failure, Outcome, chain};
 use crate::finding_text::{self, FindingText, severity_label};
-use crate::output::{self, BOLD, DIM, DoctorFormat, GREEN, RED, TableUsed, YELLOW, line, styled};
+use crate::output::{
+    self, Annotations, BOLD, DIM, DoctorFormat, GREEN, RED, TableUsed, YELLOW, line, styled,
+};
 use crate::steps::nvml::ask_nvml;
 
 const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "frameworks"];
@@ -54,7 +56,7 @@ pub(crate) fn run(
                 tables: &tables,
             });
         }
-        DoctorFormat::Github => {
+        DoctorFormat::Other(Annotations) => {
             let findings = diagnosis.checks.iter().filter_map(Check::finding);
             let findings: Vec<_> = findings.map(ReportedFinding::new).collect();
             output::findings(facts, ServiceFormat::Github, &findings);
