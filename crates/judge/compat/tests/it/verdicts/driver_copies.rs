@@ -1,7 +1,6 @@
 //! V6: libcuda belongs to the host. Stubs, empty files and drivers baked into images, and on a machine itself.
 
 use cudock_compat::evidence::{DriverCopy, Reach};
-use cudock_host::host::LibraryKind;
 use cudock_host::host::{FoundBy, LibraryKind};
 
 use super::support::*;
