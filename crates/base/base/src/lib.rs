@@ -6,6 +6,7 @@
 mod arch;
 pub mod bug;
 pub mod chart;
+mod codec;
 mod digest;
 mod environment;
 pub mod files;
@@ -22,6 +23,7 @@ mod time;
 mod usage;
 
 pub use arch::Arch;
+pub use codec::Codec;
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub use environment::{CUDOCK_CACHE, CUDOCK_STATE, Environment};
 pub use files::FileError;

@@ -17,6 +17,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use cudock_facts::formats::ServiceFormat;
+use cudock_project::choice;
 
 pub use self::containers::*;
 pub use self::deploy::*;
@@ -47,7 +49,7 @@ pub struct GlobalArgs {
     pub facts: Option<PathBuf>,
 
     /// Set the format of the report
-    #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text)]
+    #[arg(long, global = true, default_value = "text", value_parser = choice(FORMATS))]
     pub format: FormatArg,
 
     /// Print no progress and no notes; warnings and errors remain
@@ -83,24 +85,38 @@ impl From<ColorArg> for anstream::ColorChoice {
 }
 
 /// The format of the report as typed. Each verb supports some of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatArg {
-    /// Text for humans
     Text,
-    /// One JSON object
     Json,
-    /// CSV with the placements of `plan` or the trials of `sweep`
     Csv,
-    /// For code scanners: the findings of `check`, `lint` and `migrate` as SARIF 2.1.0
-    Sarif,
-    /// For GitHub Actions: the findings of `check`, `doctor`, `lint` and `migrate` as workflow annotations
-    Github,
-    /// For GitLab: the findings of `check`, `lint` and `migrate` as a Code Quality report
-    Gitlab,
-    /// The default of `cdi generate`
-    #[value(hide = true)]
+    Service(ServiceFormat),
     Yaml,
 }
+
+/// The formats of reports.
+const FORMATS: &[(&str, &str, FormatArg)] = &[
+    ("text", "Text for humans", FormatArg::Text),
+    ("json", "One JSON object", FormatArg::Json),
+    ("csv", "CSV with the placements of `plan` or the trials of `sweep`", FormatArg::Csv),
+    (
+        "sarif",
+        "For code scanners: the findings of `check`, `lint` and `migrate` as SARIF 2.1.0",
+        FormatArg::Service(ServiceFormat::Sarif),
+    ),
+    (
+        "github",
+        "For GitHub Actions: the findings of `check`, `doctor`, `lint` and `migrate` as workflow annotations",
+        FormatArg::Service(ServiceFormat::Github),
+    ),
+    (
+        "gitlab",
+        "For GitLab: the findings of `check`, `lint` and `migrate` as a Code Quality report",
+        FormatArg::Service(ServiceFormat::Gitlab),
+    ),
+    // The default of `cdi generate`.
+    ("yaml", "", FormatArg::Yaml),
+];
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

@@ -4,7 +4,7 @@ use cudock_cli::FormatArg;
 use cudock_facts::formats::ServiceFormat;
 
 use crate::failure::Failure;
-use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
+use crate::output::{Annotations, Csv, DoctorFormat, FindingFormat, Format, PlanFormat};
 
 /// The format of a verb that has text and JSON alone.
 pub(crate) fn plain(format: FormatArg) -> Result<Format, Failure> {
@@ -20,9 +20,7 @@ pub(crate) fn findings(format: FormatArg) -> Result<FindingFormat, Failure> {
     match format {
         FormatArg::Text => Ok(FindingFormat::Text),
         FormatArg::Json => Ok(FindingFormat::Json),
-        FormatArg::Sarif => Ok(FindingFormat::Other(ServiceFormat::Sarif)),
-        FormatArg::Github => Ok(FindingFormat::Other(ServiceFormat::Github)),
-        FormatArg::Gitlab => Ok(FindingFormat::Other(ServiceFormat::Gitlab)),
+        FormatArg::Service(format) => Ok(FindingFormat::Other(format)),
         _ => Err(unsupported(format)),
     }
 }
@@ -32,7 +30,7 @@ pub(crate) fn doctor(format: FormatArg) -> Result<DoctorFormat, Failure> {
     match format {
         FormatArg::Text => Ok(DoctorFormat::Text),
         FormatArg::Json => Ok(DoctorFormat::Json),
-        FormatArg::Github => Ok(DoctorFormat::Github),
+        FormatArg::Service(ServiceFormat::Github) => Ok(DoctorFormat::Other(Annotations)),
         _ => Err(unsupported(format)),
     }
 }
@@ -42,7 +40,7 @@ pub(crate) fn plan(format: FormatArg) -> Result<PlanFormat, Failure> {
     match format {
         FormatArg::Text => Ok(PlanFormat::Text),
         FormatArg::Json => Ok(PlanFormat::Json),
-        FormatArg::Csv => Ok(PlanFormat::Csv),
+        FormatArg::Csv => Ok(PlanFormat::Other(Csv)),
         _ => Err(unsupported(format)),
     }
 }
@@ -58,10 +56,12 @@ pub(crate) fn specification(format: FormatArg) -> Result<Format, Failure> {
 fn unsupported(format: FormatArg) -> Failure {
     let message = match format {
         FormatArg::Csv => "--format csv is for `plan` and `sweep`",
-        FormatArg::Sarif | FormatArg::Gitlab => {
+        FormatArg::Service(ServiceFormat::Sarif | ServiceFormat::Gitlab) => {
             "--format sarif and gitlab are for `check`, `lint` and `migrate`"
         }
-        FormatArg::Github => "--format github is for `check`, `doctor`, `lint` and `migrate`",
+        FormatArg::Service(ServiceFormat::Github) => {
+            "--format github is for `check`, `doctor`, `lint` and `migrate`"
+        }
         FormatArg::Yaml => "--format yaml is for `cdi generate`",
         FormatArg::Text | FormatArg::Json => "this verb has no such format",
     };
@@ -74,13 +74,14 @@ mod tests {
 
     #[test]
     fn verbs_reject_formats_they_do_not_support() {
-        use FormatArg::{Csv, Github, Json, Sarif, Text, Yaml};
+        use FormatArg::{Csv, Json, Service, Text, Yaml};
+        use ServiceFormat::{Github, Sarif};
         for (format, plain, findings, doctor, plan, specification) in [
             (Text, true, true, true, true, true),
             (Json, true, true, true, true, true),
             (Csv, false, false, false, true, false),
-            (Sarif, false, true, false, false, false),
-            (Github, false, true, true, false, false),
+            (Service(Sarif), false, true, false, false, false),
+            (Service(Github), false, true, true, false, false),
             (Yaml, false, false, false, false, true),
         ] {
             assert_eq!(super::plain(format).is_ok(), plain, "{format:?}");

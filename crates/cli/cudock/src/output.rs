@@ -1,5 +1,6 @@
 //! Prints reports to standard output and messages to standard error. Color never carries meaning alone.
 
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::LazyLock;
@@ -16,46 +17,32 @@ use serde::Serialize;
 
 use cudock_cli::env;
 
-/// How reports are written.
+/// How reports are written: in every verb, or in another way that only some have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum Format<Other = Infallible> {
     /// Text for people.
     Text,
     /// One JSON object, for programs.
     Json,
+    Other(Other),
 }
 
 /// How findings are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FindingFormat {
-    /// Text for people.
-    Text,
-    /// One JSON object, for programs.
-    Json,
-    Other(ServiceFormat),
-}
+pub(crate) type FindingFormat = Format<ServiceFormat>;
 
 /// How diagnoses are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DoctorFormat {
-    /// Text for people.
-    Text,
-    /// One JSON object, for programs.
-    Json,
-    /// Workflow annotations, for GitHub Actions.
-    Github,
-}
+pub(crate) type DoctorFormat = Format<Annotations>;
 
-/// How plans are written.
+/// For GitHub Actions: workflow annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlanFormat {
-    /// Text for people.
-    Text,
-    /// One JSON object, for programs.
-    Json,
-    /// The placements as CSV, for spreadsheets.
-    Csv,
-}
+pub(crate) struct Annotations;
+
+/// How plans and sweeps are written.
+pub(crate) type PlanFormat = Format<Csv>;
+
+/// CSV for spreadsheets: the placements or trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Csv;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();

@@ -24,13 +24,12 @@ pub use json_schema::json_schema;
 pub use manifest_text::ManifestText;
 pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
-    CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect,
-    EarlyTermination, ElementType, FailLevel, GatewayOptions, Goal, HostName, ImageBuild, ImageColor,
-    ImageFilter, ImageLayout, ImageOptions, ImageSize, KeepLoaded, LimitOptions, Lint, Manifest,
-    MetricOptions, MetricOrigin, MetricSyntax, NamedTarget, Needs, ObjectiveOptions, ParameterOptions,
-    ParameterValue, PassMode, PolicyName, Precision, RateLimit, RequestRate, SamplerName, ScoreFunction,
-    ServeOptions, SpotChoice, SpotUse, Start, SweepOptions, TensorDeclaration, TextOptions, TryModel,
-    Workload, WorkloadKind,
+    CapabilityRange, Data, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect, EarlyTermination,
+    ElementType, FailLevel, GatewayOptions, Goal, HostName, ImageBuild, ImageColor, ImageFilter, ImageLayout,
+    ImageOptions, ImageSize, KeepLoaded, LimitOptions, Lint, Manifest, MetricOptions, MetricOrigin,
+    MetricSyntax, NamedTarget, Needs, Objective, ParameterOptions, ParameterValue, PassMode, PolicyName,
+    Precision, RateLimit, RequestRate, SamplerName, ScoreFunction, ServeOptions, SpotChoice, SpotUse, Start,
+    SweepOptions, TensorDeclaration, TextOptions, TryModel, Workload, WorkloadKind,
 };
 
 pub const FILE_NAME: &str = "cudock.toml";

@@ -1,7 +1,7 @@
 //! Everything that evaluating and pricing offers needs to know about a workload, looked up once.
 
 use cudock_facts::Facts;
-use cudock_facts::tables::{Billing, BoundKey, SizeDriver, StartTimes};
+use cudock_facts::tables::{Billing, BoundKey, DataAccess, SizeDriver, StartTimes};
 use cudock_facts::version::Date;
 
 use crate::catalog::Catalog;
@@ -11,7 +11,7 @@ use crate::catalog::offer::{RegionId, SizeId};
 use crate::cost::region::RegionCostCache;
 use crate::cost::storage::DataStore;
 use crate::verdict::{SizeVerdict, Verdicts};
-use crate::workload::{Access, Work, Workload};
+use crate::workload::{Work, Workload};
 use cudock_facts::services::AzureOffering;
 
 /// A workload with the tables it is planned against. Building it takes dozens of look-ups by name; using it takes none.
@@ -108,16 +108,16 @@ impl<'a> PlanContext<'a> {
     /// How the data may be read; one mode, which reads nothing, without data.
     pub(crate) fn read_modes(&self) -> &'static [ReadMode] {
         match self.workload.data.as_ref().map(|data| data.access) {
-            None | Some(Access::Stream { .. }) => &[ReadMode::Stream],
-            Some(Access::Stage) => &[ReadMode::Stage],
-            Some(Access::Either { .. }) => &[ReadMode::Stream, ReadMode::Stage],
+            None | Some(DataAccess::Stream) => &[ReadMode::Stream],
+            Some(DataAccess::Stage) => &[ReadMode::Stage],
+            Some(DataAccess::Either) => &[ReadMode::Stream, ReadMode::Stage],
         }
     }
 
     /// How often the data is read from its storage.
     pub(crate) fn passes(&self) -> u64 {
-        match self.workload.data.as_ref().map(|data| data.access) {
-            Some(Access::Stream { passes } | Access::Either { passes }) => u64::from(passes),
+        match &self.workload.data {
+            Some(data) if data.access != DataAccess::Stage => u64::from(data.passes),
             _ => 1,
         }
     }

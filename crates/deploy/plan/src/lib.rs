@@ -72,6 +72,6 @@ pub use report::size_report::{SizeReport, shared_rules};
 pub use report::{PlacementReport, WorkloadReport};
 pub use verdict::{SizeVerdict, Verdicts};
 pub use workload::{
-    Access, Assumption, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, ImageLayer, LayerCompression,
-    MachineNeeds, Priority, Spot, Start, Work, Workload,
+    Assumption, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, ImageLayer, MachineNeeds, Priority, Spot,
+    Start, Work, Workload,
 };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cudock_base::{Rate, Usd};
 use cudock_facts::Facts;
+use cudock_facts::tables::DataAccess;
 use cudock_facts::version::Date;
 
 use crate::catalog::Catalog;
@@ -13,8 +14,7 @@ use crate::context::{Case, PlanContext, ReadMode};
 use crate::cost::{self, Unfit, Usage};
 use crate::verdict::Verdicts;
 use crate::workload::{
-    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Priority, Spot, Start, Work,
-    Workload,
+    Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Priority, Spot, Start, Work, Workload,
 };
 use cudock_facts::services::AzureOffering;
 
@@ -80,7 +80,8 @@ pub(crate) fn data(bytes: u64, storage: &str) -> DataNeeds {
         bytes,
         storage: storage.into(),
         region: None,
-        access: Access::Stream { passes: 1 },
+        access: DataAccess::Stream,
+        passes: 1,
         rate_per_gpu: None,
         read_size: 1 << 20,
         leaves: 0,

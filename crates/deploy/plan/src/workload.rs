@@ -4,12 +4,12 @@ use cudock_facts::services::Management;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_facts::tables::ComputeFormat;
+use cudock_facts::tables::{ComputeFormat, DataAccess};
 use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use cudock_base::{Rate, Usd};
+use cudock_base::{Codec, Rate, Usd};
 
 /// A complete workload: values that were not given are inferred or assumed, and recorded in `assumptions`.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,23 +98,15 @@ pub struct DataNeeds {
     pub storage: String,
     /// Its region; that of the placement if left out.
     pub region: Option<String>,
-    pub access: Access,
+    pub access: DataAccess,
+    /// How often the program reads all of it.
+    pub passes: u32,
     /// Bytes per second that one GPU consumes when it never waits; none if that is unknown.
     pub rate_per_gpu: Option<u64>,
     /// Bytes per read operation, which storage charges for.
     pub read_size: u64,
     /// Bytes that leave Azure, for `Serve` each month.
     pub leaves: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Read sequentially from its storage, once per pass.
-    Stream { passes: u32 },
-    /// Copied to the local disk first, then read there.
-    Stage,
-    /// Whichever of the two is cheaper.
-    Either { passes: u32 },
 }
 
 /// The parts of a start besides provisioning the machine.
@@ -144,14 +136,7 @@ pub struct Image {
 pub struct ImageLayer {
     /// Bytes that are fetched.
     pub compressed: u64,
-    pub compression: LayerCompression,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LayerCompression {
-    Gzip,
-    Zstd,
-    None,
+    pub codec: Codec,
 }
 
 /// How a workload handles Spot eviction.

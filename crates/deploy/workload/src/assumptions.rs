@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use cudock_project::{ByteSize, DataAccess, RequestRate, TimeSpan};
+use cudock_facts::tables::DataAccess;
+use cudock_project::{ByteSize, RequestRate, TimeSpan};
 use serde::Deserialize;
 
 const TABLE: &str = include_str!("../data/assumptions.toml");

@@ -1,8 +1,8 @@
 //! The data that a workload reads.
 
 use cudock_base::UsageError;
-use cudock_plan::{Access, DataNeeds};
-use cudock_project::{ByteSize, DataAccess};
+use cudock_plan::DataNeeds;
+use cudock_project::ByteSize;
 
 use crate::assumptions::assumptions;
 use crate::builder::{Origin, WorkloadBuilder, first_given, flag_or_key};
@@ -35,16 +35,12 @@ impl WorkloadBuilder<'_> {
             "data.rate",
         );
         let rate = self.above_zero(rate, "must be larger than zero")?;
+        let access = file.access.unwrap_or_else(|| self.default(&assumptions().access));
         let passes = file.passes.unwrap_or(1);
-        let access = match file.access.unwrap_or_else(|| self.default(&assumptions().access)) {
-            DataAccess::Stream => Access::Stream { passes },
-            DataAccess::Stage => Access::Stage,
-            DataAccess::Either => Access::Either { passes },
-        };
         let ByteSize(read_size) = file.read_size.unwrap_or_else(|| self.default(&assumptions().read_size));
         let rate_per_gpu = rate.or_else(|| self.default(&assumptions().data_rate));
         let leaves = file.leaves.map_or(0, |size| size.0);
-        Ok(Some(DataNeeds { bytes, storage, region, access, rate_per_gpu, read_size, leaves }))
+        Ok(Some(DataNeeds { bytes, storage, region, access, passes, rate_per_gpu, read_size, leaves }))
     }
 
     /// Reports keys and flags about data that need its size.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use cudock_base::{Rate, UsageError, Usd};
 use cudock_facts::Facts;
+use cudock_facts::tables::DataAccess;
 use cudock_facts::version::Date;
-use cudock_plan::{Access, Priority, Work, Workload};
+use cudock_plan::{Priority, Work, Workload};
 use cudock_project::{Project, WorkloadFlags};
 use cudock_testkit::random::{Random, cases, seed};
 
@@ -316,7 +317,7 @@ fn constraints_and_data_are_resolved() {
     assert_eq!((workload.machine.vcpu, workload.machine.memory), (8, 64 << 30));
     let data = workload.data.unwrap();
     assert_eq!((data.bytes, data.region.as_deref()), (800_000_000_000, Some("westeurope")));
-    assert_eq!((data.access, data.rate_per_gpu), (Access::Stream { passes: 3 }, Some(2_000_000_000)));
+    assert_eq!((data.access, data.passes, data.rate_per_gpu), (DataAccess::Stream, 3, Some(2_000_000_000)));
     assert_eq!(workload.constraints.services, ["ml-serverless", "ml-cluster", "ml-endpoint", "vm"]);
     assert_eq!(workload.constraints.sizes, ["Standard_NC24ads_A100_v4"]);
     assert_eq!(workload.constraints.budget, Some(Usd::from_cents(1250)));

@@ -17,7 +17,7 @@ pub mod probe;
 pub mod python;
 mod root;
 
-pub use checks::{Area, Check, CheckStatus, Diagnosis, FrameworkReport, GpuReport, Verdict, examine};
+pub use checks::{Area, Check, Diagnosis, FrameworkReport, GpuReport, Verdict, examine};
 pub use files::Files;
 pub use host::Host;
 pub use presence::{first_gpu_name, has_driver_files, has_gpu};

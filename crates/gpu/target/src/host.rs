@@ -2,10 +2,10 @@
 
 use cudock_base::Arch;
 use cudock_facts::Facts;
-use cudock_facts::finding::Finding;
+use cudock_facts::finding::{Finding, Severity};
+use cudock_host::Host;
 use cudock_host::checks::Diagnosis;
 use cudock_host::host::{FoundBy, NvmlResult};
-use cudock_host::{CheckStatus, Host};
 
 use super::card::gpu_named;
 use super::{HostLibcuda, Target, TargetMachine};
@@ -78,7 +78,7 @@ fn blocked(diagnosis: &Diagnosis) -> Option<(Option<u16>, Finding)> {
         "CD0103" | "CD0104" | "CD0105" => Some(None),
         _ => None,
     };
-    diagnosis.checks.iter().filter(|check| check.status == CheckStatus::Problem).find_map(|check| {
+    diagnosis.checks.iter().filter(|check| check.severity == Some(Severity::Error)).find_map(|check| {
         let finding = check.finding()?;
         // Without this node the driver is found, but memory cannot be shared with it.
         let uvm = finding.code == "CD0107" && finding.message.contains("nvidia-uvm");

@@ -24,10 +24,10 @@ pub use directory::walk_directory;
 pub use error::ImageError;
 #[doc(hidden)]
 pub use layer::fuzz;
-pub use layer::{Codec, Content, EntryHeader, EntryKind, LayerLimits, read_tar};
+pub use layer::{Content, EntryHeader, EntryKind, LayerLimits, read_tar};
 pub use manifest::{Descriptor, ImageConfig, Platform, RunConfig};
 pub use open::{
-    Access, CachedImage, Image, ImageSource, Layer, OpenOptions, Origin, Pull, Referrer, Referrers,
-    ResolvedImage, UnreadableReferrer, cached_images, local_path,
+    Access, CachedImage, Image, ImageSource, Layer, OpenOptions, Pull, Referrer, Referrers, ResolvedImage,
+    UnreadableReferrer, cached_images, local_path,
 };
 pub use tree::{NodeKind, Tree, TreeNode};

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use cudock_facts::finding::{Finding, FindingEvidence};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::{Build, Support};
+use cudock_host::host::{FoundBy, LibraryKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -104,21 +105,13 @@ impl SubjectKind {
 #[derive(Debug, Clone)]
 pub struct DriverCopy {
     pub path: String,
-    pub kind: CopyKind,
-    /// How the loader finds it.
+    pub kind: LibraryKind,
+    /// The version of the driver that it belongs to.
+    pub version: Option<DriverVersion>,
+    /// The note of a library from a cuda-compat package.
+    pub note: Option<CompatNote>,
+    /// How programs find it.
     pub reach: Reach,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CopyKind {
-    /// A driver's own.
-    Driver(Option<DriverVersion>),
-    /// A copy from a cuda-compat package.
-    Compat { driver: Option<DriverVersion>, note: Option<CompatNote> },
-    /// A toolkit's stub.
-    Stub,
-    /// Zero bytes.
-    Empty,
 }
 
 /// The note in a cuda-compat libcuda.
@@ -130,18 +123,13 @@ pub struct CompatNote {
     pub branches: Vec<u16>,
 }
 
-/// How the loader finds a library.
+/// How programs find a copy of libcuda.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// `LD_LIBRARY_PATH`: before everything else.
-    LibraryPath,
-    /// The loader's configuration.
-    Configuration,
-    /// A directory that is always searched, into which the host's is mounted too.
-    Default,
+    /// The loader finds it. Its default directories are where the host's copy is put, too.
+    Loader(FoundBy),
     /// The directory in which the container toolkit looks for cuda-compat.
     CompatDirectory,
-    NotSearched,
 }
 
 /// Something that could use a GPU: a program, a framework, an extension.

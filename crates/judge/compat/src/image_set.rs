@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cudock_base::Digest;
 use cudock_facts::Facts;
-use cudock_image::{Access, Image, ImageError, ImageSource, Origin, Platform, ResolvedImage};
+use cudock_image::{Access, Image, ImageError, ImageSource, Platform, ResolvedImage};
 
 use crate::evidence::Evidence;
 use crate::gather::{GatherError, image, image_start};
@@ -146,6 +146,7 @@ impl<'a> ImageSet<'a> {
 
 impl Opened {
     fn costs_fetching(&self) -> bool {
-        self.whole.is_none() && self.image.origin == Origin::Registry && self.image.bytes_to_fetch() > 0
+        let is_remote = matches!(self.image.source, Some(ImageSource::Registry(_)));
+        self.whole.is_none() && is_remote && self.image.bytes_to_fetch() > 0
     }
 }

@@ -49,12 +49,12 @@ pub struct Batch {
     pub padded_rows: usize,
 }
 
-/// The next action of a free lane.
+/// The next action of a free lane. A queue around the batcher has batches and times of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LaneAction {
-    Run(Batch),
+pub enum LaneAction<B = Batch, T = Time> {
+    Run(B),
     /// Call again at this time, or earlier if a request is admitted, a batch finishes or the reads are drained.
-    WaitUntil(Time),
+    WaitUntil(T),
     /// Nothing can run until a request is admitted or a batch finishes.
     Idle,
 }

@@ -23,24 +23,12 @@ pub(crate) struct LineMetric {
 #[derive(Debug)]
 pub(crate) struct LineParser {
     objectives: Vec<String>,
-    format: LineFormat,
-}
-
-#[derive(Debug)]
-enum LineFormat {
-    Pairs,
-    Json,
-    Regex(Box<Regex>),
+    format: MetricFormat,
 }
 
 impl LineParser {
-    pub(crate) fn new(objectives: &[String], format: &MetricFormat) -> Result<Self, regex::Error> {
-        let format = match format {
-            MetricFormat::Pairs => LineFormat::Pairs,
-            MetricFormat::Json => LineFormat::Json,
-            MetricFormat::Regex(pattern) => LineFormat::Regex(Box::new(Regex::new(pattern)?)),
-        };
-        Ok(Self { objectives: objectives.to_vec(), format })
+    pub(crate) fn new(objectives: &[String], format: &MetricFormat) -> Self {
+        Self { objectives: objectives.to_vec(), format: format.clone() }
     }
 
     /// The metrics of a line, in the order of the objectives; with a regular expression, of its matches. Colors do not
@@ -48,9 +36,9 @@ impl LineParser {
     pub(crate) fn metrics(&self, line: &str) -> Vec<LineMetric> {
         let line = strip_ansi(line);
         match &self.format {
-            LineFormat::Pairs => self.pairs(&line),
-            LineFormat::Json => self.json(&line),
-            LineFormat::Regex(regex) => self.matches(regex, &line),
+            MetricFormat::Pairs => self.pairs(&line),
+            MetricFormat::Json => self.json(&line),
+            MetricFormat::Regex(pattern) => self.matches(pattern.regex(), &line),
         }
     }
 
@@ -150,7 +138,7 @@ mod tests {
     use super::*;
 
     fn parsed(format: &MetricFormat, line: &str) -> Vec<(usize, Option<u64>, String)> {
-        let parser = LineParser::new(&["accuracy".into(), "loss".into()], format).unwrap();
+        let parser = LineParser::new(&["accuracy".into(), "loss".into()], format);
         let metrics = parser.metrics(line);
         metrics.into_iter().map(|metric| (metric.objective, metric.step, metric.value.to_string())).collect()
     }
@@ -180,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_metric_in_color_is_read_in_every_format() {
-        let regex = MetricFormat::Regex(r"^acc (?<value>[\d.]+)$".into());
+        let regex = MetricFormat::Regex(r"^acc (?<value>[\d.]+)$".parse().unwrap());
         for (format, line) in [
             (&MetricFormat::Pairs, "\x1b[32maccuracy=0.9"),
             (&MetricFormat::Pairs, "\x1b[1maccuracy\x1b[0m: \x1b[38;5;2m0.9\x1b[0m"),
@@ -210,9 +198,9 @@ mod tests {
 
     #[test]
     fn a_regular_expression_names_value_step_and_metric() {
-        let first = MetricFormat::Regex(r"acc (?<value>\S+)".into());
+        let first = MetricFormat::Regex(r"acc (?<value>\S+)".parse().unwrap());
         assert_eq!(parsed(&first, "acc 0.5 of 1"), owned(&[(0, None, "0.5")]));
-        let named = MetricFormat::Regex(r"#(?<step>\d+) (?<name>\w+)->(?<value>[\d.]+)".into());
+        let named = MetricFormat::Regex(r"#(?<step>\d+) (?<name>\w+)->(?<value>[\d.]+)".parse().unwrap());
         assert_eq!(
             parsed(&named, "#1 loss->2 #2 accuracy->0.5 #3 other->1"),
             owned(&[(1, Some(1), "2"), (0, Some(2), "0.5")])

@@ -28,7 +28,7 @@ impl OutputMetrics {
     pub fn new(plan: &SweepPlan) -> Self {
         let names: Vec<String> = plan.objectives.iter().map(|objective| objective.metric.clone()).collect();
         let parser = match &plan.metrics {
-            MetricSource::Stdout(format) => LineParser::new(&names, format).ok(),
+            MetricSource::Stdout(format) => Some(LineParser::new(&names, format)),
             MetricSource::File { .. } | MetricSource::Mlflow { .. } => None,
         };
         Self { parser, counts: vec![0; names.len()], names, read: 0 }

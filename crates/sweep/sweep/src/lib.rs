@@ -15,8 +15,8 @@ mod sampler;
 pub mod space;
 pub mod state;
 
-pub use config::{MetricFormat, MetricSource, Objective, SamplerKind, SweepLimits, SweepPlan, resolve};
-pub use cudock_project::{Goal, ParameterValue, PassMode};
+pub use config::{MetricFormat, MetricSource, SamplerKind, SweepLimits, SweepPlan, resolve};
+pub use cudock_project::{Goal, Objective, ParameterValue, PassMode};
 pub use journal::{
     AttemptEnd, Event, Journal, JournalError, Record, StopReason, SweepEnd, SweepLog, TrialHandle, TrialId,
 };

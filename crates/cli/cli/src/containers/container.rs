@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cudock_base::UsageError;
 use cudock_runtime::container::plan::{DevicePlan, Ipc, Limits, NetworkMode};
-use cudock_runtime::flags::{
-    Device, automatic_network, bytes, cpu_millis, cpuset, device, memory, memory_swap, ulimit,
-};
+use cudock_runtime::flags::{Device, bytes, cpu_millis, cpuset, device, memory, memory_swap, ulimit};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "GPUs")]
@@ -158,7 +157,7 @@ pub struct LimitArgs {
 pub struct NetworkArgs {
     /// Choose the network: auto (its own, with outbound access if pasta or slirp4netns is installed), none (its own, without), host, pasta (with outbound access, or an error)
     #[arg(long, visible_alias = "net", value_name = "NETWORK", default_value = "auto", value_parser = network)]
-    pub network: NetworkChoice,
+    pub network: NetworkFlag,
 
     /// Add a port to those that --publish-all publishes; repeatable
     #[arg(long, value_name = "PORT[/udp]")]
@@ -185,18 +184,16 @@ pub struct NetworkArgs {
     pub dns: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum NetworkChoice {
-    /// Outbound access if a tool for it is installed
-    #[value(alias = "bridge", alias = "default")]
-    Auto,
-    /// No outbound access
-    None,
-    /// The host's
-    Host,
-    /// Outbound access through pasta
-    Pasta,
-}
+/// A chosen network; none for the one that this machine has the tools for.
+pub type NetworkFlag = Option<NetworkMode>;
+
+/// The values of `--network`: the name and its aliases, the help and the meaning.
+const NETWORKS: &[(&str, &[&str], &str, NetworkFlag)] = &[
+    ("auto", &["bridge", "default"], "Outbound access if a tool for it is installed", None),
+    ("none", &[], "No outbound access", Some(NetworkMode::None)),
+    ("host", &[], "The host's", Some(NetworkMode::Host)),
+    ("pasta", &[], "Outbound access through pasta", Some(NetworkMode::Pasta)),
+];
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Security")]
@@ -251,17 +248,6 @@ impl LimitArgs {
     }
 }
 
-impl From<NetworkChoice> for NetworkMode {
-    fn from(choice: NetworkChoice) -> Self {
-        match choice {
-            NetworkChoice::None => Self::None,
-            NetworkChoice::Host => Self::Host,
-            NetworkChoice::Pasta => Self::Pasta,
-            NetworkChoice::Auto => automatic_network(),
-        }
-    }
-}
-
 /// The value of `--ipc`. No other container can join the IPC namespace of one that is shareable.
 fn ipc(text: &str) -> Result<Ipc, String> {
     match text {
@@ -272,11 +258,19 @@ fn ipc(text: &str) -> Result<Ipc, String> {
 }
 
 /// The value of `--network`.
-fn network(text: &str) -> Result<NetworkChoice, String> {
-    NetworkChoice::from_str(text, false).map_err(|_| {
-        "use auto, none, host or pasta; containers that reach each other on localhost are a group: `cudock up -f FILE`"
-            .to_owned()
-    })
+fn network(text: &str) -> Result<NetworkFlag, &'static str> {
+    let chosen = NETWORKS.iter().find(|(name, aliases, ..)| *name == text || aliases.contains(&text));
+    chosen.map(|(.., mode)| mode.clone()).ok_or(
+        "use auto, none, host or pasta; containers that reach each other on localhost are a group: `cudock up -f FILE`",
+    )
+}
+
+/// A parser of the same for a verb whose help lists the values.
+pub(crate) fn network_values() -> impl TypedValueParser<Value = NetworkFlag> {
+    let known = NETWORKS.iter().map(|(name, aliases, help, _)| {
+        PossibleValue::new(*name).aliases(aliases.iter().copied()).help(*help)
+    });
+    PossibleValuesParser::new(known).try_map(|text| network(&text))
 }
 
 /// The value of `--cpu-shares`; 0 is the default.

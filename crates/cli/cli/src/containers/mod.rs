@@ -8,7 +8,8 @@ mod lifecycle;
 mod run;
 
 pub use cdi::{CdiArgs, CdiCheckArgs, CdiExtra, CdiGenerateArgs, CdiHookArgs, CdiHookVerb, CdiVerb};
-pub use container::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, NetworkChoice, ProcessArgs, SecurityArgs};
+pub(crate) use container::network_values;
+pub use container::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, NetworkFlag, ProcessArgs, SecurityArgs};
 pub use hidden::{JoinArgs, MonitorArgs};
 pub use lifecycle::{
     CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use cudock_project::DeployFlags;
 
-use crate::NetworkChoice;
+use crate::NetworkFlag;
+use crate::containers::network_values;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -59,8 +60,8 @@ pub struct UpArgs {
 
     /// Choose the network: auto (its own, with outbound access if pasta or slirp4netns is installed), none (its own,
     /// without), host, pasta (with outbound access, or an error)
-    #[arg(long, value_enum, default_value_t = NetworkChoice::Auto)]
-    pub network: NetworkChoice,
+    #[arg(long, default_value = "auto", value_parser = network_values())]
+    pub network: NetworkFlag,
 
     /// Look for the driver's files in this root
     #[arg(long, value_name = "DIR")]

@@ -93,7 +93,7 @@ fn a_stale_file_is_found_and_a_fresh_one_is_not() {
     assert!(text(&stale.stdout).contains("fix: regenerate it: cudock cdi --output /etc/cdi/nvidia.yaml"));
     let object = json(&check(&["--format", "json"]));
     assert_eq!(object["schema"], 1);
-    assert_eq!(object["findings"][0]["level"], "problem");
+    assert_eq!(object["findings"][0]["severity"], "error");
     assert_eq!(object["specifications"][0], "/etc/cdi/nvidia.yaml");
 }
 

@@ -46,7 +46,7 @@ fn torch_too_new_for_the_card() {
 fn json_has_what_was_seen_and_what_was_concluded() {
     let report = json(&doctor(&tree::torch_too_new_for_the_card(), &["--format", "json"]));
     assert_eq!(report["schema"], 1);
-    assert_eq!(report["status"], "problem");
+    assert_eq!(report["status"], "error");
     assert_eq!(report["driver"], "580.95.05");
     assert_eq!(report["cuda"], "13.0");
     assert_eq!(report["gpus"][0]["capability"], "7.0");
@@ -54,7 +54,7 @@ fn json_has_what_was_seen_and_what_was_concluded() {
     assert_eq!(report["frameworks"][0]["error"], 209);
     assert_eq!(report["host"]["kernel"]["proc_version"], "580.95.05");
     let check = report["checks"].as_array().unwrap().iter().find(|check| check["code"] == "CD0501").unwrap();
-    assert_eq!((&check["status"], &check["area"]), (&"problem".into(), &"frameworks".into()));
+    assert_eq!((&check["status"], &check["area"]), (&"error".into(), &"frameworks".into()));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `[data]`: the data that a workload reads.
 
+use cudock_facts::tables::DataAccess;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -29,16 +30,4 @@ pub struct Data {
     pub read_size: Option<ByteSize>,
     /// Data that leaves Azure in the end (for a service: per month): `"10GB"`.
     pub leaves: Option<ByteSize>,
-}
-
-/// How data is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DataAccess {
-    /// From its storage, while the GPU works.
-    Stream,
-    /// Copied to the machine's local disk first.
-    Stage,
-    /// Whichever is cheaper.
-    Either,
 }

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use data::{Data, DataAccess};
+pub use data::Data;
 pub use deploy::{Deploy, DeployTarget, NamedTarget};
 pub use gateway::GatewayOptions;
 pub use image::ImageBuild;
@@ -42,7 +42,7 @@ pub use serve::{DeviceChoice, KeepLoaded, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;
 pub use sweep::{
-    EarlyTermination, Goal, LimitOptions, MetricOptions, MetricOrigin, MetricSyntax, ObjectiveOptions,
+    EarlyTermination, Goal, LimitOptions, MetricOptions, MetricOrigin, MetricSyntax, Objective,
     ParameterOptions, ParameterValue, PassMode, PolicyName, SamplerName, SweepOptions,
 };
 pub use workload::{Workload, WorkloadKind};

@@ -26,7 +26,7 @@ pub struct SweepOptions {
     /// How parameters reach the program; as arguments if absent.
     pub pass: Option<PassMode>,
     /// What to minimize or maximize: `[{ metric = "accuracy", goal = "maximize" }]`.
-    pub objectives: Vec<ObjectiveOptions>,
+    pub objectives: Vec<Objective>,
     /// Where metrics are read from; `name=value` on standard output if absent.
     pub metrics: MetricOptions,
     /// How parameters are chosen; at random if absent.
@@ -178,12 +178,14 @@ pub enum PassMode {
 }
 
 /// A metric, and whether more of it is better.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ObjectiveOptions {
+#[schemars(rename = "ObjectiveOptions")]
+pub struct Objective {
     pub metric: String,
     pub goal: Goal,
     /// A value that is good enough: the report says what was the cheapest way to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use cudock_base::{Arch, Rate};
 use cudock_facts::services::Management;
-use cudock_project::{ByteRate, ByteSize, DataAccess, DayRate, Project, RequestRate, SpotUse, TimeSpan};
+use cudock_facts::tables::DataAccess;
+use cudock_project::{ByteRate, ByteSize, DayRate, Project, RequestRate, SpotUse, TimeSpan};
 
 use crate::read;
 

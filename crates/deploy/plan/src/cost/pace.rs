@@ -93,7 +93,7 @@ fn share_of(case: &Case, speed: Ratio) -> Ratio {
 mod tests {
     use super::*;
     use crate::testing::{HOUR, data, facts, job, on};
-    use crate::workload::{Access, DataNeeds, Workload};
+    use crate::workload::{DataNeeds, Workload};
     use cudock_facts::services::AzureOffering;
 
     const A100: &str = "Standard_NC24ads_A100_v4";
@@ -155,7 +155,7 @@ mod tests {
             let mut workload = reading("blob-hot", 0);
             workload.gpu.instances = instances;
             let data = data(terabytes * 1_000_000_000_000, "blob-hot");
-            workload.data = Some(DataNeeds { access: Access::Stream { passes }, ..data });
+            workload.data = Some(DataNeeds { passes, ..data });
             let pace = pace(&workload, A100);
             assert_eq!(pace.stretch(HOUR), Some(hours * HOUR), "{terabytes} TB, {passes} passes");
             assert_eq!(pace.is_data_bound, hours > 1, "{terabytes} TB, {passes} passes");

@@ -145,7 +145,7 @@ fn moved(case: &Case, region: &RegionCosts, usage: &Usage) -> Result<Usd, Unpric
 mod tests {
     use super::*;
     use crate::testing::{T4, data, job, parts_at_a_dollar, serve};
-    use crate::workload::{Access, DataNeeds};
+    use crate::workload::DataNeeds;
     use cudock_facts::services::AzureOffering;
 
     fn nanos(money: Usd) -> u128 {
@@ -153,8 +153,8 @@ mod tests {
     }
 
     fn terabyte(storage: &str, region: Option<&str>, leaves: u64) -> DataNeeds {
-        let (region, access) = (region.map(str::to_owned), Access::Stream { passes: 2 });
-        DataNeeds { region, access, read_size: 4_000_000, leaves, ..data(1_000_000_000_000, storage) }
+        let region = region.map(str::to_owned);
+        DataNeeds { region, passes: 2, read_size: 4_000_000, leaves, ..data(1_000_000_000_000, storage) }
     }
 
     #[test]

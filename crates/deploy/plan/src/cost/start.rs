@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use cudock_base::mul_div_ceil;
+use cudock_base::{Codec, mul_div_ceil};
 use cudock_facts::tables::{BilledFrom, SizeDriver, StartTimes};
 
 use super::data;
 use super::storage::DataStore;
 use crate::context::{Case, ReadMode};
-use crate::workload::{Image, ImageLayer, LayerCompression};
+use crate::workload::{Image, ImageLayer};
 
 const MB: u128 = 1_000_000;
 /// Layers that containerd and docker fetch at once; cudock fetches four.
@@ -84,21 +84,21 @@ impl Startup {
 /// Layers are unpacked while others are fetched: one after the other in their order, or all that are there at once. So one
 /// layer takes the sum of both times, and many layers little more than the longer one.
 fn image_times(image: &Image, times: &StartTimes) -> (u128, u128) {
-    let whole = [ImageLayer { compressed: image.compressed, compression: LayerCompression::Gzip }];
+    let whole = [ImageLayer { compressed: image.compressed, codec: Codec::Gzip }];
     let layers = if image.layers.is_empty() { &whole } else { image.layers.as_slice() };
     let work = layers.iter().map(|layer| {
         // How far each layer is compressed is unknown.
         let (part, all) = (u128::from(layer.compressed), u128::from(image.compressed));
         let unpacked = mul_div_ceil(u128::from(image.unpacked), part, all.max(1));
-        let rate = match layer.compression {
-            LayerCompression::Gzip => None,
-            LayerCompression::Zstd => times.unpack_zstd_mb_per_s,
-            LayerCompression::None => times.unpack_plain_mb_per_s,
+        let rate = match layer.codec {
+            Codec::Gzip => None,
+            Codec::Zstd => times.unpack_zstd_mb_per_s,
+            Codec::Plain => times.unpack_plain_mb_per_s,
         };
         LayerWork {
             fetch: millis(part, times.pull_mb_per_s),
             unpack: millis(unpacked, rate.unwrap_or(times.unpack_mb_per_s)),
-            compressed: layer.compression != LayerCompression::None,
+            compressed: layer.codec != Codec::Plain,
         }
     });
     let (pulled, unpacked) = work_through(&work.collect::<Vec<_>>(), times);
@@ -185,8 +185,9 @@ mod tests {
 
     use super::*;
     use crate::testing::{SECOND, data, job, on};
-    use crate::workload::{Access, DataNeeds, Workload};
+    use crate::workload::{DataNeeds, Workload};
     use cudock_facts::services::AzureOffering;
+    use cudock_facts::tables::DataAccess;
 
     fn startup(workload: &Workload, service: AzureOffering, size: &str, mode: ReadMode) -> Startup {
         let bytes = workload.data.as_ref().map_or(0, |data| data.bytes);
@@ -194,8 +195,8 @@ mod tests {
     }
 
     /// Seconds of pulling, and of unpacking after it, on virtual machines: 150 and 100 MB/s.
-    fn image_seconds(layers: &[u64], compression: LayerCompression) -> (u128, u128) {
-        let layers = layers.iter().map(|size| ImageLayer { compressed: size * 1_000_000, compression });
+    fn image_seconds(layers: &[u64], codec: Codec) -> (u128, u128) {
+        let layers = layers.iter().map(|size| ImageLayer { compressed: size * 1_000_000, codec });
         let mut workload = job(1);
         workload.start.image =
             Some(Image { compressed: 3_000_000_000, unpacked: 6_000_000_000, layers: layers.collect() });
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn layers_are_unpacked_while_others_are_fetched() {
-        use LayerCompression::Gzip;
+        use Codec::Gzip;
         // One layer, or three that arrive together, leave nothing to overlap.
         for layers in [&[][..], &[3000], &[1000, 1000, 1000]] {
             assert_eq!(image_seconds(layers, Gzip), (20, 60), "{layers:?}");
@@ -221,19 +222,19 @@ mod tests {
     #[test]
     fn the_compression_of_a_layer_decides_how_fast_it_is_unpacked() {
         let workload = job(1);
-        let rates = |times: &StartTimes, compression| {
-            let layers = vec![ImageLayer { compressed: 1000, compression }];
+        let rates = |times: &StartTimes, codec| {
+            let layers = vec![ImageLayer { compressed: 1000, codec }];
             image_times(&Image { compressed: 1000, unpacked: 600_000_000, layers }, times).1
         };
         on(&workload, AzureOffering::Vm, "Standard_NC4as_T4_v3", |case| {
             let mut times = case.terms.start.unwrap().clone();
-            let all = [LayerCompression::Gzip, LayerCompression::Zstd, LayerCompression::None];
-            assert_eq!(all.map(|compression| rates(&times, compression)), [6000; 3]);
+            let all = [Codec::Gzip, Codec::Zstd, Codec::Plain];
+            assert_eq!(all.map(|codec| rates(&times, codec)), [6000; 3]);
             times.unpack_zstd_mb_per_s = Some(200);
             times.unpack_plain_mb_per_s = Some(600);
-            assert_eq!(all.map(|compression| rates(&times, compression)), [6000, 3000, 1000]);
+            assert_eq!(all.map(|codec| rates(&times, codec)), [6000, 3000, 1000]);
             times.unpack_alone_percent = Some(50);
-            assert_eq!(all.map(|compression| rates(&times, compression)), [12000, 6000, 1000]);
+            assert_eq!(all.map(|codec| rates(&times, codec)), [12000, 6000, 1000]);
         });
     }
 
@@ -248,7 +249,7 @@ mod tests {
                     unpacks_in_any_order: in_any_order,
                     ..given
                 };
-                let layer = |compressed| ImageLayer { compressed, compression: LayerCompression::Gzip };
+                let layer = |compressed| ImageLayer { compressed, codec: Codec::Gzip };
                 let layers = vec![layer(400_000_000), layer(100_000_000), layer(100_000_000)];
                 image_times(&Image { compressed: 600_000_000, unpacked: 600_000_000, layers }, &times)
             };
@@ -328,7 +329,7 @@ mod tests {
     fn copying_takes_what_the_network_gives() {
         // 100 GB at 2.5 GB/s.
         let mut workload = job(1);
-        workload.data = Some(DataNeeds { access: Access::Stage, ..data(100_000_000_000, "blob-hot") });
+        workload.data = Some(DataNeeds { access: DataAccess::Stage, ..data(100_000_000_000, "blob-hot") });
         let start = startup(&workload, AzureOffering::Vm, "Standard_NC24ads_A100_v4", ReadMode::Stage);
         assert_eq!(start.stage, 40 * SECOND);
     }

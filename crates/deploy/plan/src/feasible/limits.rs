@@ -1,11 +1,11 @@
 //! Rules about the limits of services, and about the data.
 
 use cudock_base::text::format::binary_bytes;
-use cudock_facts::tables::StorageKind;
+use cudock_facts::tables::{DataAccess, StorageKind};
 
 use super::{short, unless};
 use crate::context::Case;
-use crate::workload::{Access, Work};
+use crate::workload::Work;
 
 /// A figure of the workload and the limit of the service.
 struct ServiceLimit {
@@ -85,7 +85,7 @@ fn unknown(case: &Case) -> Option<String> {
 pub(super) fn space(case: &Case) -> Option<u64> {
     let data = case.workload().data.as_ref()?;
     let local = case.context.store.is_some_and(|store| store.row.kind == StorageKind::Local);
-    if data.access == Access::Stage || local { short(case.machine.local_disk, data.bytes) } else { None }
+    if data.access == DataAccess::Stage || local { short(case.machine.local_disk, data.bytes) } else { None }
 }
 
 pub(super) fn describe_space(case: &Case) -> String {

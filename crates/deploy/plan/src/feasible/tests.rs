@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use cudock_base::Arch;
-use cudock_facts::tables::ComputeFormat;
+use cudock_facts::tables::{ComputeFormat, DataAccess};
 
 use super::{SERVICE_RULES, SIZE_RULES, judge};
 use crate::context::{Case, PlanContext};
 use crate::testing::{T4, catalog, data, facts, job, on, per_second, workload};
 use crate::verdict::{SizeVerdict, Verdicts};
-use crate::workload::{Access, DataNeeds, DayLoad, Image, Work, Workload};
+use crate::workload::{DataNeeds, DayLoad, Image, Work, Workload};
 use cudock_facts::services::AzureOffering;
 use cudock_facts::services::Management;
 
@@ -295,11 +295,11 @@ fn limits_of_a_service_hold() {
 #[test]
 fn data_in_an_unknown_storage_has_no_price() {
     let data = |storage: &str, access| DataNeeds { access, ..data(1 << 40, storage) };
-    let unknown = with(|workload| workload.data = Some(data("tape", Access::Stream { passes: 1 })));
+    let unknown = with(|workload| workload.data = Some(data("tape", DataAccess::Stream)));
     rejected(&unknown, VM, T4, "CD0811", "storage `tape` is not in the tables");
-    let staged = with(|workload| workload.data = Some(data("blob-hot", Access::Stage)));
+    let staged = with(|workload| workload.data = Some(data("blob-hot", DataAccess::Stage)));
     rejected(&staged, VM, T4, "CD0808", "176 GiB of local disk, 1 TiB of data");
-    let local = with(|workload| workload.data = Some(data("local-nvme", Access::Stream { passes: 1 })));
+    let local = with(|workload| workload.data = Some(data("local-nvme", DataAccess::Stream)));
     rejected(&local, VM, T4, "CD0808", "176 GiB of local disk, 1 TiB of data");
     fits(&staged, VM, H100);
 }

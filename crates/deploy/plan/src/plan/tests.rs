@@ -176,7 +176,8 @@ fn the_nearest_to_the_impossible_is_the_largest() {
 
 #[test]
 fn no_figure_is_too_large_or_too_small() {
-    use crate::workload::{Access, DataNeeds, DayLoad, Image, Work};
+    use crate::workload::{DataNeeds, DayLoad, Image, Work};
+    use cudock_facts::tables::DataAccess;
     let times = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX];
     let counts = [0, 1, u64::MAX];
     let mut works = Vec::new();
@@ -214,7 +215,8 @@ fn no_figure_is_too_large_or_too_small() {
                 bytes: large,
                 storage: "blob-cool".into(),
                 region: Some("northeurope".into()),
-                access: Access::Either { passes: u32::MAX },
+                access: DataAccess::Either,
+                passes: u32::MAX,
                 rate_per_gpu: Some(large),
                 read_size: large,
                 leaves: large,

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use cudock_base::text::format::{bytes, duration, thousands};
+use cudock_facts::tables::DataAccess;
 
 use crate::report::format;
-use crate::workload::{Access, Priority, Work, Workload};
+use crate::workload::{Priority, Work, Workload};
 
 impl Workload {
     /// The work: "one job of 40 min on T4".
@@ -86,11 +87,11 @@ fn machine(workload: &Workload) -> String {
 fn data(workload: &Workload) -> String {
     let Some(data) = &workload.data else { return String::new() };
     let region = data.region.as_ref().map_or_else(String::new, |region| format!(" in {region}"));
-    let passes = |passes: u32| if passes == 1 { "once".to_owned() } else { format!("{passes} times") };
+    let passes = if data.passes == 1 { "once".to_owned() } else { format!("{} times", data.passes) };
     let access = match data.access {
-        Access::Stream { passes: count } => format!("read {} from there", passes(count)),
-        Access::Stage => "copied to the local disk first".to_owned(),
-        Access::Either { passes: count } => format!("read {}, or copied first", passes(count)),
+        DataAccess::Stream => format!("read {passes} from there"),
+        DataAccess::Stage => "copied to the local disk first".to_owned(),
+        DataAccess::Either => format!("read {passes}, or copied first"),
     };
     let mut parts = vec![format!("{} in {}{region}, {access}", bytes(data.bytes), data.storage)];
     parts.extend(data.rate_per_gpu.map(|rate| format!("a GPU reads {}/s", bytes(rate))));

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cudock_base::Arch;
+use cudock_base::{Arch, Codec};
 use cudock_compat::{GatherError, ImageSet, Target};
 use cudock_facts::Facts;
-use cudock_image::{Access, Codec, Image, ImageSource, LayerLimits, Origin};
-use cudock_plan::{Assumption, ImageLayer, LayerCompression};
+use cudock_image::{Access, Image, ImageSource, LayerLimits};
+use cudock_plan::{Assumption, ImageLayer};
 
 use super::{ImageSize, Inspection, Processor};
 use crate::Notify;
@@ -54,29 +54,21 @@ fn architecture(image: &Image) -> Processor {
 fn size(image: &Image, name: &str) -> ImageSize {
     let mut counted = BTreeSet::new();
     let distinct = image.layers.iter().filter(|layer| counted.insert(layer.digest.as_str()));
-    let mut layers: Vec<ImageLayer> = distinct
-        .map(|layer| {
-            let compression = match layer.codec() {
-                Codec::Gzip => LayerCompression::Gzip,
-                Codec::Zstd => LayerCompression::Zstd,
-                Codec::Plain => LayerCompression::None,
-            };
-            ImageLayer { compressed: layer.size, compression }
-        })
-        .collect();
+    let mut layers: Vec<ImageLayer> =
+        distinct.map(|layer| ImageLayer { compressed: layer.size, codec: layer.codec() }).collect();
     let stored: u64 = layers.iter().map(|layer| layer.compressed).sum();
-    let is_local = image.origin != Origin::Registry || image.bytes_to_fetch() == 0;
+    let is_local = !matches!(image.source, Some(ImageSource::Registry(_))) || image.bytes_to_fetch() == 0;
     let unpacked = (is_local && stored <= MAX_COUNTED).then(|| unpacked_bytes(image)).flatten();
     // Daemons export layers uncompressed; those of registries are about half the size.
-    let is_plain = match (image.origin, unpacked) {
-        (Origin::Daemon, _) => true,
-        (Origin::Archive, Some(unpacked)) => stored >= unpacked,
+    let is_plain = match (&image.source, unpacked) {
+        (Some(ImageSource::Daemon { .. }), _) => true,
+        (Some(ImageSource::Archive { .. }), Some(unpacked)) => stored >= unpacked,
         _ => false,
     };
     if is_plain {
         let source = format!("assumed: half of the layers of {name}, which are stored uncompressed");
         for layer in &mut layers {
-            *layer = ImageLayer { compressed: layer.compressed / 2, compression: LayerCompression::Gzip };
+            *layer = ImageLayer { compressed: layer.compressed / 2, codec: Codec::Gzip };
         }
         return ImageSize { compressed: stored / 2, source, unpacked: unpacked.or(Some(stored)), layers };
     }

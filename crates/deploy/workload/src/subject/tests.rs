@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cudock_base::text::error_chain;
-use cudock_base::{Algorithm, Arch, Digest};
+use cudock_base::{Algorithm, Arch, Codec, Digest};
 use cudock_facts::Facts;
 use cudock_http::NoProgress;
 use cudock_project::{Project, WorkloadFlags};
 
 use cudock_compat::Target;
-use cudock_plan::{Catalog, ImageLayer, LayerCompression};
+use cudock_plan::{Catalog, ImageLayer};
 use cudock_testkit::tar::Tar;
 
 use super::{Inspection, Processor, inspect, relative_to, targets};
@@ -63,7 +63,7 @@ fn an_image_determines_size_architecture_and_verdicts() {
     let image = inspection.image.unwrap();
     // One header, six blocks of data, two blocks at the end.
     assert_eq!((image.compressed, image.unpacked), (512 * 9, Some(3000)));
-    let layer = ImageLayer { compressed: 512 * 9, compression: LayerCompression::None };
+    let layer = ImageLayer { compressed: 512 * 9, codec: Codec::Plain };
     assert_eq!(image.layers, [layer]);
     assert_eq!(inspection.architecture, Some(Processor::One("x86_64".to_owned())));
     // Nothing in it uses a GPU, so it runs on none.

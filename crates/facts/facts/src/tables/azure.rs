@@ -341,6 +341,18 @@ pub enum StorageKind {
     Lustre,
 }
 
+/// How data is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DataAccess {
+    /// From its storage, while the GPU works.
+    Stream,
+    /// Copied to the machine's local disk first.
+    Stage,
+    /// Whichever is cheaper.
+    Either,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoragePrice {

@@ -1,4 +1,6 @@
-use super::{Area, Check, CheckContext, CheckStatus, codes};
+use cudock_facts::finding::Severity;
+
+use super::{Area, Check, CheckContext, codes};
 use crate::host::ContainerEngine;
 
 /// Checks container engines, which only run on hosts.
@@ -11,7 +13,7 @@ pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         if let (Some(config), Some(error)) = (&engine.config, &engine.config_error) {
             let message = format!("cannot read {config}: {error}");
             let fix = format!("correct {config}; {} does not start with it", engine.name);
-            checks.push(Check::problem(Area::Containers, codes::CONFIG_UNREADABLE, message, fix));
+            checks.push(Check::error(Area::Containers, codes::CONFIG_UNREADABLE, message, fix));
         }
     }
     cdi(context, checks);
@@ -29,7 +31,7 @@ pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         let message =
             format!("NVIDIA Container Toolkit {version}: rootless Docker fails with it (bpf_prog_query)");
         let fix = "for rootless containers use 1.17.9 or a release after 1.18.0, or set no-cgroups";
-        checks.push(Check::new(Area::Containers, CheckStatus::Note, codes::TOOLKIT_FAULTY, message, fix));
+        checks.push(Check::new(Area::Containers, Severity::Note, codes::TOOLKIT_FAULTY, message, fix));
     }
 }
 
@@ -38,7 +40,7 @@ fn cdi(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         if let Some(error) = &spec.error {
             let message = format!("cannot read {}: {error}", spec.path);
             let fix = format!("regenerate it: nvidia-ctk cdi generate --output={}", spec.path);
-            checks.push(Check::problem(Area::Containers, codes::CDI_UNREADABLE, message, fix));
+            checks.push(Check::error(Area::Containers, codes::CDI_UNREADABLE, message, fix));
             continue;
         }
         if !spec.kind.as_deref().is_some_and(|kind| kind.starts_with("nvidia.com/")) {
@@ -55,7 +57,7 @@ fn cdi(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         };
         let message = format!("{} {why}: containers that request its devices fail to start", spec.path);
         let fix = format!("nvidia-ctk cdi generate --output={}", spec.path);
-        let mut check = Check::problem(Area::Containers, codes::CDI_STALE, message, fix);
+        let mut check = Check::error(Area::Containers, codes::CDI_STALE, message, fix);
         for path in spec.missing.iter().take(3) {
             check = check.with_evidence(path, "does not exist");
         }

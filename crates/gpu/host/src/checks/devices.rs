@@ -1,4 +1,6 @@
-use super::{Area, Check, CheckContext, CheckStatus, codes};
+use cudock_facts::finding::Severity;
+
+use super::{Area, Check, CheckContext, codes};
 
 pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     if context.is_wsl() {
@@ -35,7 +37,7 @@ fn missing(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     if host.kernel.makes_nodes && !context.is_in_container() {
         let message = format!("{} missing; nvidia-modprobe creates them on first use", list(&missing));
         let fix = "enable nvidia-persistenced so that containers find them before a program has run";
-        checks.push(Check::new(Area::Devices, CheckStatus::Note, codes::NODE_MISSING, message, fix));
+        checks.push(Check::new(Area::Devices, Severity::Note, codes::NODE_MISSING, message, fix));
         return;
     }
     let message = format!("{} missing: CUDA finds no device (error 100 or 999)", list(&missing));
@@ -44,7 +46,7 @@ fn missing(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     } else {
         "run nvidia-modprobe -u -c=0; enable nvidia-persistenced so that they exist after a reboot"
     };
-    let mut check = Check::problem(Area::Devices, codes::NODE_MISSING, message, fix);
+    let mut check = Check::error(Area::Devices, codes::NODE_MISSING, message, fix);
     for path in missing {
         check = check.with_evidence(path, "does not exist");
     }
@@ -61,12 +63,12 @@ fn usable(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let message =
                 format!("{} is a file, not a device: something was mounted or written over it", node.path);
             let fix = format!("rm {} and let nvidia-modprobe create it again", node.path);
-            checks.push(Check::problem(Area::Devices, codes::NODE_MISSING, message, fix));
+            checks.push(Check::error(Area::Devices, codes::NODE_MISSING, message, fix));
         } else if node.usable == Some(false) {
             let message = format!("permission denied: this user cannot read and write {}", node.path);
             let fix = "add the user to the node's group (ls -l /dev/nvidia*), or set NVreg_DeviceFileMode=0666 for the module";
             checks.push(
-                Check::problem(Area::Devices, codes::NODE_FORBIDDEN, message, fix)
+                Check::error(Area::Devices, codes::NODE_FORBIDDEN, message, fix)
                     .with_evidence(&node.path, format!("mode {:04o}", node.mode)),
             );
         }
@@ -81,7 +83,7 @@ fn environment(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let message = format!("CUDA_VISIBLE_DEVICES={devices} hides every GPU from CUDA (error 100)");
             let fix = "unset CUDA_VISIBLE_DEVICES";
             checks.push(
-                Check::problem(Area::Devices, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
+                Check::error(Area::Devices, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
                     .with_evidence("environment", format!("CUDA_VISIBLE_DEVICES={devices}")),
             );
         }
@@ -94,7 +96,7 @@ fn environment(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             format!("NVIDIA_VISIBLE_DEVICES={devices} tells the container toolkit to expose no GPUs");
         let fix = "start the container with NVIDIA_VISIBLE_DEVICES=all, or with --gpus all";
         checks.push(
-            Check::problem(Area::Devices, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
+            Check::error(Area::Devices, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
                 .with_evidence("environment", format!("NVIDIA_VISIBLE_DEVICES={devices}")),
         );
     }

@@ -1,7 +1,8 @@
+use cudock_facts::finding::Severity;
 use cudock_facts::tables::{BranchKind, KernelModule};
 use cudock_facts::version::DriverVersion;
 
-use super::{Area, Check, CheckContext, CheckStatus, KnownGpu, codes, gpus};
+use super::{Area, Check, CheckContext, KnownGpu, codes, gpus};
 use crate::host::{FoundBy, LibraryKind, NVIDIA, NvmlResult, PciDevice};
 
 pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
@@ -26,7 +27,7 @@ fn module(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let fix = "modprobe nvidia; if that fails read dmesg | grep -i nvrm, and rebuild the module for this kernel \
                        (dkms autoinstall) or install the driver";
             checks.push(
-                Check::problem(Area::Driver, codes::MODULE_NOT_LOADED, message, fix)
+                Check::error(Area::Driver, codes::MODULE_NOT_LOADED, message, fix)
                     .with_evidence("/proc/driver/nvidia/version", "does not exist"),
             );
         }
@@ -45,8 +46,8 @@ fn module(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     if unloaded && !kernel.modules.is_empty() && !context.is_gpu_withheld() && !on_demand {
         let message = "the module nvidia_uvm is not loaded: CUDA fails with error 999";
         let fix = "nvidia-modprobe -u -c=0, or modprobe nvidia_uvm";
-        let status = if context.is_in_container() { CheckStatus::Warning } else { CheckStatus::Problem };
-        checks.push(Check::new(Area::Driver, status, codes::UVM_NOT_LOADED, message, fix));
+        let severity = if context.is_in_container() { Severity::Warning } else { Severity::Error };
+        checks.push(Check::new(Area::Driver, severity, codes::UVM_NOT_LOADED, message, fix));
     }
 }
 
@@ -91,7 +92,7 @@ fn versions_match(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         } else {
             "reboot, or unload and reload the nvidia modules; hold the packages against unattended upgrades"
         };
-        let mut check = Check::problem(Area::Driver, codes::VERSIONS_DIFFER, message, fix);
+        let mut check = Check::error(Area::Driver, codes::VERSIONS_DIFFER, message, fix);
         for (path, version) in versions {
             check = check.with_evidence(path, version.to_string());
         }
@@ -115,7 +116,7 @@ fn versions_match(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         } else {
             "read dmesg | grep -i -e nvrm -e xid, then reset or reboot"
         };
-        checks.push(Check::problem(Area::Driver, codes::NVML_FAILS, message, fix));
+        checks.push(Check::error(Area::Driver, codes::NVML_FAILS, message, fix));
     }
 }
 
@@ -150,7 +151,7 @@ fn supported_gpus(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
                 gpu.name, architecture.name
             );
             let fix = format!("install a driver of branch {last}");
-            checks.push(Check::problem(Area::Driver, codes::CARD_DROPPED, message, fix));
+            checks.push(Check::error(Area::Driver, codes::CARD_DROPPED, message, fix));
         }
         let needs_open = gpu.row.is_some_and(|row| row.kernel_module == Some(KernelModule::OpenOnly));
         if needs_open && context.host.kernel.open == Some(false) {
@@ -159,7 +160,7 @@ fn supported_gpus(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
                 gpu.name
             );
             let fix = "install the -open package of the driver (nvidia-open, nvidia-driver-NNN-open)";
-            checks.push(Check::problem(Area::Driver, codes::NEEDS_OPEN_MODULE, message, fix));
+            checks.push(Check::error(Area::Driver, codes::NEEDS_OPEN_MODULE, message, fix));
         }
     }
 }
@@ -171,7 +172,7 @@ fn end_of_life(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         if driver.branch() > newest {
             let message = format!("driver {driver} is newer than the tables, which end at R{newest}");
             let mut check = Check::ok(Area::Driver, message);
-            check.status = CheckStatus::Note;
+            check.severity = Some(Severity::Note);
             checks.push(check);
         }
         return;
@@ -185,6 +186,6 @@ fn end_of_life(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     let message = format!("driver branch R{} has been unsupported since {end}", branch.branch);
     let fix = format!("upgrade to a supported branch: {}", names.join(", "));
     // A container cannot change this.
-    let status = if context.is_in_container() { CheckStatus::Note } else { CheckStatus::Warning };
-    checks.push(Check::new(Area::Driver, status, codes::BRANCH_ENDED, message, fix));
+    let severity = if context.is_in_container() { Severity::Note } else { Severity::Warning };
+    checks.push(Check::new(Area::Driver, severity, codes::BRANCH_ENDED, message, fix));
 }

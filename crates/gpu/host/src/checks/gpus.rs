@@ -1,7 +1,8 @@
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_facts::tables::GpuClass;
 
-use super::{Area, Check, CheckContext, CheckStatus, KnownGpu, codes};
+use super::{Area, Check, CheckContext, KnownGpu, codes};
 use crate::host::{AMD, Host, NVIDIA, NvmlResult, PciDevice};
 
 /// The GPUs from the best source: NVML, then the kernel module, then the PCI bus.
@@ -65,7 +66,7 @@ pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         let message = "this container has no access to the GPU: /dev has no nvidia device nodes";
         let fix = "start it with the GPU: docker run --gpus all …, podman run --device nvidia.com/gpu=all …, or a \
                    Kubernetes limit nvidia.com/gpu: 1";
-        checks.push(Check::problem(Area::Gpu, codes::CONTAINER_WITHOUT_GPU, message, fix));
+        checks.push(Check::error(Area::Gpu, codes::CONTAINER_WITHOUT_GPU, message, fix));
     }
     system(context, checks);
 }
@@ -76,20 +77,19 @@ fn no_gpu(context: &CheckContext<'_>) -> Check {
         let message = "the only GPU is from AMD: CUDA programs cannot use it";
         let fix = "use ROCm builds of the frameworks, or a machine with an NVIDIA GPU";
         let detail = format!("vendor 1002, device {:04x}", device.device);
-        return Check::problem(Area::Gpu, codes::ONLY_AMD, message, fix)
-            .with_evidence(&device.address, detail);
+        return Check::error(Area::Gpu, codes::ONLY_AMD, message, fix).with_evidence(&device.address, detail);
     }
     if let Some(marker) = context.host.system.container.as_deref() {
         let message = "no NVIDIA GPU is visible in this container";
         let fix =
             "start it with the GPU (docker run --gpus all …), after `cudock doctor` on the host finds one";
-        return Check::problem(Area::Gpu, codes::CONTAINER_WITHOUT_GPU, message, fix)
+        return Check::error(Area::Gpu, codes::CONTAINER_WITHOUT_GPU, message, fix)
             .with_evidence(marker, "this is a container")
             .with_evidence("/dev", "no nvidia device nodes");
     }
     let message = "no NVIDIA GPU on this machine";
     let fix = "use a machine with one; on a virtual machine check that its size has a GPU (`cudock facts size NAME`)";
-    Check::problem(Area::Gpu, codes::NO_GPU, message, fix)
+    Check::error(Area::Gpu, codes::NO_GPU, message, fix)
         .with_evidence("/sys/bus/pci/devices", "no NVIDIA display controller")
 }
 
@@ -107,12 +107,12 @@ fn wsl(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         }
         (false, _) => {
             let message = "WSL2 without a GPU: /dev/dxg is missing";
-            checks.push(Check::problem(Area::Gpu, codes::WSL_WITHOUT_DRIVER, message, update));
+            checks.push(Check::error(Area::Gpu, codes::WSL_WITHOUT_DRIVER, message, update));
         }
         (true, None) => {
             let message = "WSL2 has a GPU, but Windows provides no NVIDIA driver";
             checks.push(
-                Check::problem(Area::Gpu, codes::WSL_WITHOUT_DRIVER, message, update)
+                Check::error(Area::Gpu, codes::WSL_WITHOUT_DRIVER, message, update)
                     .with_evidence("/usr/lib/wsl/lib", "no libcuda.so.1"),
             );
         }
@@ -123,7 +123,7 @@ fn wsl(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         let fix = "remove it: apt-get purge 'nvidia-driver-*' 'libnvidia-compute-*' cuda-drivers; keep cuda-toolkit-X-Y only";
         let version = library.version.map_or_else(String::new, |version| format!("driver {version}"));
         checks.push(
-            Check::problem(Area::Gpu, codes::LINUX_DRIVER_IN_WSL, message, fix)
+            Check::error(Area::Gpu, codes::LINUX_DRIVER_IN_WSL, message, fix)
                 .with_evidence(&library.path, version),
         );
     }
@@ -143,7 +143,7 @@ fn bound_to_another_driver(context: &CheckContext<'_>, checks: &mut Vec<Check>) 
         let message =
             format!("the GPU at {} is bound to {bound_to}, not to the NVIDIA driver", device.address);
         checks.push(
-            Check::problem(Area::Gpu, codes::HELD_BY_ANOTHER_DRIVER, message, fix)
+            Check::error(Area::Gpu, codes::HELD_BY_ANOTHER_DRIVER, message, fix)
                 .with_evidence(format!("/sys/bus/pci/devices/{}/driver", device.address), bound_to),
         );
     }
@@ -158,7 +158,7 @@ fn system(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let message =
                 format!("{switches} NVSwitches without a running fabric manager: CUDA fails with error 802");
             let fix = "install nvidia-fabricmanager of exactly the driver's version, then systemctl enable --now nvidia-fabricmanager";
-            checks.push(Check::problem(Area::Gpu, codes::NO_FABRIC_MANAGER, message, fix));
+            checks.push(Check::error(Area::Gpu, codes::NO_FABRIC_MANAGER, message, fix));
         } else {
             checks.push(Check::ok(Area::Gpu, format!("{switches} NVSwitches, fabric manager running")));
         }
@@ -169,19 +169,19 @@ fn system(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             let message =
                 format!("GPU {index} is in MIG mode without an instance: CUDA sees no device (error 100)");
             let fix = "create one (nvidia-smi mig -cgi 19 -C), or switch MIG off (nvidia-smi -mig 0)";
-            checks.push(Check::problem(Area::Gpu, codes::MIG_WITHOUT_INSTANCE, message, fix));
+            checks.push(Check::error(Area::Gpu, codes::MIG_WITHOUT_INSTANCE, message, fix));
         }
         match gpu.compute_mode.as_deref() {
             Some("Prohibited") => {
                 let message =
                     format!("GPU {index} prohibits compute: every CUDA program fails with error 46");
-                checks.push(Check::problem(Area::Gpu, codes::COMPUTE_MODE, message, "nvidia-smi -c 0"));
+                checks.push(Check::error(Area::Gpu, codes::COMPUTE_MODE, message, "nvidia-smi -c 0"));
             }
             Some("ExclusiveProcess") => {
                 let message =
                     format!("GPU {index} allows one process at a time; a second one fails with error 46");
                 let fix = "nvidia-smi -c 0, unless MPS or exclusive mode is intended";
-                checks.push(Check::new(Area::Gpu, CheckStatus::Note, codes::COMPUTE_MODE, message, fix));
+                checks.push(Check::new(Area::Gpu, Severity::Note, codes::COMPUTE_MODE, message, fix));
             }
             _ => {}
         }
@@ -196,7 +196,7 @@ fn system(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         // A desktop session keeps its GPU initialized.
         let server =
             context.gpus.iter().any(|gpu| gpu.row.is_none_or(|row| row.class == GpuClass::Datacenter));
-        let status = if server { CheckStatus::Warning } else { CheckStatus::Note };
-        checks.push(Check::new(Area::Gpu, status, codes::NO_PERSISTENCE, message, fix));
+        let severity = if server { Severity::Warning } else { Severity::Note };
+        checks.push(Check::new(Area::Gpu, severity, codes::NO_PERSISTENCE, message, fix));
     }
 }

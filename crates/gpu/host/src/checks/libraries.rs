@@ -39,7 +39,7 @@ fn libcuda(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
         } else {
             "install the driver's user-space package (libnvidia-compute-NNN, or the .run installer)"
         };
-        checks.push(Check::problem(Area::Libraries, codes::LIBCUDA_MISSING, message, fix));
+        checks.push(Check::error(Area::Libraries, codes::LIBCUDA_MISSING, message, fix));
         return;
     };
     let driver = copies(context, "libcuda.so.1").find(|library| library.kind == LibraryKind::Driver);
@@ -49,7 +49,7 @@ fn libcuda(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
                 format!("libcuda.so.1 is in {}, which the loader does not search", directory(&first.path));
             let fix = format!("echo {} > /etc/ld.so.conf.d/nvidia.conf && ldconfig", directory(&first.path));
             checks.push(
-                Check::problem(Area::Libraries, codes::LIBCUDA_MISSING, message, fix)
+                Check::error(Area::Libraries, codes::LIBCUDA_MISSING, message, fix)
                     .with_evidence(&first.path, "outside ld.so.conf and LD_LIBRARY_PATH"),
             );
         }
@@ -59,14 +59,14 @@ fn libcuda(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
                 "remove {} from LD_LIBRARY_PATH and ld.so.conf: stubs are only for linking",
                 directory(&first.path)
             );
-            let check = Check::problem(Area::Libraries, codes::STUB_FIRST, message, fix);
+            let check = Check::error(Area::Libraries, codes::STUB_FIRST, message, fix);
             checks.push(with_shadowed(check.with_evidence(&first.path, "stub"), driver));
         }
         LibraryKind::Empty | LibraryKind::Dangling => {
             let what = if first.kind == LibraryKind::Empty { "is empty" } else { "is a dangling link" };
             let message = format!("{} {what} and comes first: libcuda cannot be loaded", first.path);
             let fix = format!("rm {}; never commit a GPU container to an image", first.path);
-            let check = Check::problem(Area::Libraries, codes::LIBRARY_EMPTY, message, fix);
+            let check = Check::error(Area::Libraries, codes::LIBRARY_EMPTY, message, fix);
             checks.push(with_shadowed(
                 check.with_evidence(&first.path, format!("{} bytes", first.size)),
                 driver,
@@ -102,17 +102,17 @@ fn compat(context: &CheckContext<'_>, library: &DriverLibrary, checks: &mut Vec<
         let message = format!(
             "libcuda {version} of cuda-compat comes first and is not newer than driver {driver}: error 803"
         );
-        Check::problem(Area::Libraries, codes::COMPAT_DOES_NOT_FIT, message, remove)
+        Check::error(Area::Libraries, codes::COMPAT_DOES_NOT_FIT, message, remove)
     } else if let Some(gpu) = not_allowed {
         let message = format!(
             "libcuda {version} of cuda-compat comes first and is not supported on {}: error 804",
             gpu.name
         );
-        Check::problem(Area::Libraries, codes::COMPAT_NOT_ALLOWED, message, remove_or_update)
+        Check::error(Area::Libraries, codes::COMPAT_NOT_ALLOWED, message, remove_or_update)
     } else if package.is_some_and(|package| !package.supported.contains(&base)) {
         let message =
             format!("libcuda {version} of cuda-compat does not run on drivers of branch {base}: error 803");
-        Check::problem(Area::Libraries, codes::COMPAT_DOES_NOT_FIT, message, remove_or_update)
+        Check::error(Area::Libraries, codes::COMPAT_DOES_NOT_FIT, message, remove_or_update)
     } else {
         Check::ok(Area::Libraries, format!("libcuda {version} of cuda-compat is used over driver {driver}"))
     };
@@ -183,7 +183,7 @@ fn cache(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
             "the loader's cache does not list libcuda.so.1, though {} is configured",
             directory(&first.path)
         );
-        checks.push(Check::problem(Area::Libraries, codes::NOT_IN_LOADER_CACHE, message, "ldconfig"));
+        checks.push(Check::error(Area::Libraries, codes::NOT_IN_LOADER_CACHE, message, "ldconfig"));
     }
 }
 

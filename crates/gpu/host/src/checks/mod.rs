@@ -17,27 +17,19 @@ use serde::Serialize;
 
 use crate::host::{Host, NvmlResult};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CheckStatus {
-    Ok,
-    /// Informational.
-    Note,
-    /// May fail, or fails in some cases.
-    Warning,
-    /// Fails.
-    Problem,
-}
+/// The JSON of an optional severity: `ok` for none.
+pub mod status {
+    use cudock_facts::finding::Severity;
+    use schemars::{Schema, SchemaGenerator, json_schema};
+    use serde::Serializer;
 
-impl CheckStatus {
-    /// The severity of a check with this status; none if it passed.
-    pub fn severity(self) -> Option<Severity> {
-        match self {
-            CheckStatus::Ok => None,
-            CheckStatus::Note => Some(Severity::Note),
-            CheckStatus::Warning => Some(Severity::Warning),
-            CheckStatus::Problem => Some(Severity::Error),
-        }
+    #[allow(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    pub fn serialize<S: Serializer>(severity: &Option<Severity>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(severity.map_or("ok", Severity::name))
+    }
+
+    pub fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": ["ok", "note", "warning", "error"]})
     }
 }
 
@@ -58,7 +50,10 @@ pub enum Area {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Check {
     pub area: Area,
-    pub status: CheckStatus,
+    /// How serious it is; none if the check passed.
+    #[serde(rename = "status", serialize_with = "status::serialize")]
+    #[schemars(schema_with = "status::json_schema")]
+    pub severity: Option<Severity>,
     /// One sentence.
     pub message: String,
     /// The code of the finding, if there is one.
@@ -69,27 +64,25 @@ pub struct Check {
 
 impl Check {
     fn ok(area: Area, message: impl Into<String>) -> Self {
-        let (status, message) = (CheckStatus::Ok, message.into());
-        Self { area, status, message, code: None, evidence: Vec::new(), fix: None }
+        Self { area, severity: None, message: message.into(), code: None, evidence: Vec::new(), fix: None }
     }
 
-    fn problem(area: Area, code: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self::new(area, CheckStatus::Problem, code, message, fix)
+    fn error(area: Area, code: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(area, Severity::Error, code, message, fix)
     }
 
     fn warning(area: Area, code: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self::new(area, CheckStatus::Warning, code, message, fix)
+        Self::new(area, Severity::Warning, code, message, fix)
     }
 
     fn new(
         area: Area,
-        status: CheckStatus,
+        severity: Severity,
         code: &'static str,
         message: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
-        let fix = Some(fix.into());
-        Self { area, status, message: message.into(), code: Some(code), evidence: Vec::new(), fix }
+        Self { severity: Some(severity), code: Some(code), fix: Some(fix.into()), ..Self::ok(area, message) }
     }
 
     fn with_evidence(mut self, path: impl Into<String>, detail: impl Into<String>) -> Self {
@@ -99,9 +92,8 @@ impl Check {
 
     /// The finding of a check that did not pass.
     pub fn finding(&self) -> Option<Finding> {
-        let severity = self.status.severity()?;
         let fix = self.fix.clone().unwrap_or_default();
-        let finding = Finding::new(self.code?, severity, self.message.clone(), fix);
+        let finding = Finding::new(self.code?, self.severity?, self.message.clone(), fix);
         Some(finding.with_evidence(self.evidence.iter().cloned()))
     }
 }
@@ -174,8 +166,9 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    pub fn worst(&self) -> CheckStatus {
-        self.checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok)
+    /// The highest severity; none if all checks passed.
+    pub fn worst(&self) -> Option<Severity> {
+        self.checks.iter().filter_map(|check| check.severity).max()
     }
 }
 
@@ -259,7 +252,7 @@ pub fn examine(host: &Host, facts: &Facts, today: Date) -> Diagnosis {
         libraries::check(&context, &mut checks);
     }
     context.blocked_by =
-        checks.iter().find(|check| check.status == CheckStatus::Problem).and_then(|check| check.code);
+        checks.iter().find(|check| check.severity == Some(Severity::Error)).and_then(|check| check.code);
     containers::check(&context, &mut checks);
     let frameworks = frameworks::check(&context, &mut checks);
     checks.sort_by_key(|check| check.area);

@@ -1,9 +1,10 @@
 //! JAX, which uses GPUs through a plugin.
 
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_facts::version::{CudaRelease, SmArch};
 
-use super::{Build, CpuBuildSeverity, MissingLibraryEffect, Support, ptx_isa};
+use super::{Build, MissingLibraryEffect, Support, ptx_isa};
 use crate::host::{Distribution, PythonEnvironment};
 
 pub(super) fn build(facts: &Facts, python: &PythonEnvironment) -> Option<Build> {
@@ -17,7 +18,7 @@ pub(super) fn build(facts: &Facts, python: &PythonEnvironment) -> Option<Build> 
             "pip install -U 'jax[cuda13]' (or cuda12 for drivers before R580), if it should use the GPU"
                 .to_owned();
         let reason = "has no CUDA plugin, it uses the CPU".to_owned();
-        let support = Support::Cpu { reason, severity: CpuBuildSeverity::Warning, fix };
+        let support = Support::Cpu { reason, severity: Severity::Warning, fix };
         let path = Some(jax.path.clone());
         return Some(Build::new("jax", jax.version.to_string(), "CPU build".to_owned(), path, support));
     };

@@ -9,6 +9,7 @@ mod tensorflow;
 mod torch;
 
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
 use serde::Serialize;
 
@@ -50,9 +51,8 @@ pub enum Support {
     Cpu {
         /// The effect that the user sees.
         reason: String,
-        /// How serious this is: many packages depend on a CPU build.
-        #[serde(rename = "alarm")]
-        severity: CpuBuildSeverity,
+        /// How serious this is on a machine with a GPU: an error where it is never intended, a note where it often is.
+        severity: Severity,
         /// The build to install instead.
         fix: String,
     },
@@ -65,18 +65,6 @@ pub enum Support {
         /// How to find out.
         fix: String,
     },
-}
-
-/// How serious a CPU build on a machine with a GPU is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CpuBuildSeverity {
-    /// Never intended.
-    Problem,
-    /// Possibly intended.
-    Warning,
-    /// Often intended.
-    Note,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,8 +1,9 @@
 //! ONNX Runtime, which has two packages that overwrite each other.
 
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 
-use super::{Build, CpuBuildSeverity, MissingLibraryEffect, Support, ptx_isa};
+use super::{Build, MissingLibraryEffect, Support, ptx_isa};
 use crate::host::PythonEnvironment;
 
 pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
@@ -12,7 +13,7 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
         let fix =
             "pip uninstall onnxruntime; pip install onnxruntime-gpu, if it should use the GPU".to_owned();
         let reason = "has no CUDA provider, sessions run on the CPU".to_owned();
-        let support = Support::Cpu { reason, severity: CpuBuildSeverity::Note, fix };
+        let support = Support::Cpu { reason, severity: Severity::Note, fix };
         return vec![Build::of(cpu, "CPU build", support)];
     }
     let Some(found) = gpu else { return Vec::new() };

@@ -1,16 +1,16 @@
 //! TensorFlow, which silently falls back to the CPU.
 
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 
-use super::{Build, CpuBuildSeverity, MissingLibraryEffect, Support, ptx_isa};
+use super::{Build, MissingLibraryEffect, Support, ptx_isa};
 use crate::host::PythonEnvironment;
 
 pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
     let mut builds = Vec::new();
     if let Some(cpu) = python.get("tensorflow-cpu").filter(|_| python.get("tensorflow").is_none()) {
         let fix = "pip uninstall tensorflow-cpu; pip install 'tensorflow[and-cuda]'".to_owned();
-        let support =
-            Support::Cpu { reason: "cannot use a GPU".to_owned(), severity: CpuBuildSeverity::Problem, fix };
+        let support = Support::Cpu { reason: "cannot use a GPU".to_owned(), severity: Severity::Error, fix };
         builds.push(Build::of(cpu, "CPU build", support));
     }
     let Some(found) = python.get("tensorflow") else { return builds };

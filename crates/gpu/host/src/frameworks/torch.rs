@@ -1,11 +1,12 @@
 //! PyTorch, which has a file with its build information.
 
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_facts::lookup::TorchWheel;
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion};
 use pep440_rs::Version;
 
-use super::{Build, CpuBuildSeverity, Support, ptx_isa};
+use super::{Build, Support, ptx_isa};
 use crate::host::{PythonEnvironment, TorchBuildInfo};
 
 pub(super) fn build(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -> Option<Build> {
@@ -35,7 +36,7 @@ pub(super) fn build(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -
         let reason = "cannot use a GPU, torch.cuda.is_available() is False".to_owned();
         return Some(new_build(
             "CPU build".to_owned(),
-            Support::Cpu { reason, severity: CpuBuildSeverity::Problem, fix },
+            Support::Cpu { reason, severity: Severity::Error, fix },
         ));
     };
     let frameworks = facts.frameworks();

@@ -1,6 +1,6 @@
 //! The kernel module, its nodes, and the GPUs it supports.
 
-use cudock_host::CheckStatus;
+use cudock_facts::finding::Severity;
 use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{codes, diagnose, message, problems, warnings};
@@ -42,8 +42,8 @@ fn nodes_that_are_created_on_demand_are_a_note() {
         .program("/usr/bin/nvidia-modprobe");
     let diagnosis = diagnose(&tree);
     assert_eq!(
-        (diagnosis.worst(), codes(&diagnosis, CheckStatus::Note)),
-        (CheckStatus::Note, vec!["CD0107"])
+        (diagnosis.worst(), codes(&diagnosis, Severity::Note)),
+        (Some(Severity::Note), vec!["CD0107"])
     );
 }
 
@@ -116,11 +116,11 @@ fn old_data_center_gpus_are_known_by_pci_id_with_their_last_driver() {
         ("0x118a", "GRID-K520", "3.0", "470.256.02", "535.161.08"),
     ] {
         let diagnosis = diagnose(&left_by_the_module(device, dropped));
-        assert!(codes(&diagnosis, CheckStatus::Problem).contains(&"CD0209"), "{name} with {dropped}");
+        assert!(codes(&diagnosis, Severity::Error).contains(&"CD0209"), "{name} with {dropped}");
         assert_eq!(diagnosis.gpus[0].name, name);
         assert_eq!(diagnosis.gpus[0].capability.unwrap().to_string(), capability, "{name}");
         let diagnosis = diagnose(&left_by_the_module(device, last));
-        assert!(!codes(&diagnosis, CheckStatus::Problem).contains(&"CD0209"), "{name} with {last}");
+        assert!(!codes(&diagnosis, Severity::Error).contains(&"CD0209"), "{name} with {last}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! Frameworks and the GPU code in them.
 
 use cudock_facts::Facts;
-use cudock_host::{CheckStatus, Verdict, checks};
+use cudock_facts::finding::Severity;
+use cudock_host::{Verdict, checks};
 use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{codes, diagnose, problems, warnings};
@@ -9,14 +10,14 @@ use crate::support::{codes, diagnose, problems, warnings};
 #[test]
 fn a_cpu_build_of_torch_beside_a_gpu_is_a_problem() {
     let diagnosis = diagnose(&tree::torch_cpu_build());
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0401"]);
+    assert_eq!(codes(&diagnosis, Severity::Error), ["CD0401"]);
     assert_eq!(diagnosis.frameworks[0].verdict, Verdict::Cpu);
 }
 
 #[test]
 fn a_torch_without_code_for_the_card_fails_with_209() {
     let diagnosis = diagnose(&tree::torch_too_new_for_the_card());
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0501"]);
+    assert_eq!(codes(&diagnosis, Severity::Error), ["CD0501"]);
     assert_eq!((diagnosis.frameworks[0].verdict, diagnosis.frameworks[0].error), (Verdict::Fails, Some(209)));
     let check = diagnosis.checks.iter().find(|check| check.code == Some("CD0501")).unwrap();
     assert!(
@@ -34,7 +35,7 @@ fn a_driver_too_old_for_torch_fails_with_35() {
         .python()
         .torch("2.11.0+cu130", Some("13.0"));
     let diagnosis = diagnose(&tree);
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0402"]);
+    assert_eq!(codes(&diagnosis, Severity::Error), ["CD0402"]);
     assert_eq!(diagnosis.frameworks[0].error, Some(35));
 }
 
@@ -135,7 +136,7 @@ fn tensorflow_without_its_cuda_libraries_falls_back_to_the_cpu() {
         .python()
         .distribution("tensorflow", "2.19.0", &[]);
     let diagnosis = diagnose(&tree);
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0403"]);
+    assert_eq!(codes(&diagnosis, Severity::Error), ["CD0403"]);
     assert_eq!(diagnosis.frameworks[0].verdict, Verdict::Cpu);
     let packages = "/opt/venv/lib/python3.12/site-packages/nvidia";
     let tree = tree
@@ -174,8 +175,8 @@ fn both_onnxruntime_packages_collide() {
 #[test]
 fn onnxruntime_for_the_cpu_is_only_a_note() {
     let diagnosis = diagnose(&tree::healthy().distribution("onnxruntime", "1.30.0", &[]));
-    assert_eq!(diagnosis.worst(), CheckStatus::Note);
-    assert_eq!(codes(&diagnosis, CheckStatus::Note), ["CD0401"]);
+    assert_eq!(diagnosis.worst(), Some(Severity::Note));
+    assert_eq!(codes(&diagnosis, Severity::Note), ["CD0401"]);
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn ptx_newer_than_the_driver_fails_with_222() {
         tree = tree.file(&format!("/opt/venv/lib/python3.12/site-packages/nvidia/x/lib/{name}"), "x");
     }
     let diagnosis = diagnose(&tree);
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0503"]);
+    assert_eq!(codes(&diagnosis, Severity::Error), ["CD0503"]);
     assert_eq!(diagnosis.frameworks[0].error, Some(222));
 }
 
@@ -235,5 +236,5 @@ fn ptx_newer_than_the_driver_fails_with_222() {
 fn a_torch_missing_in_the_tables_is_unknown_and_only_a_note() {
     let diagnosis = diagnose(&tree::healthy().torch("9.9.9+cu130", Some("13.0")));
     assert_eq!(diagnosis.frameworks[0].verdict, Verdict::Unknown);
-    assert_eq!(diagnosis.worst(), CheckStatus::Note);
+    assert_eq!(diagnosis.worst(), Some(Severity::Note));
 }

@@ -1,7 +1,8 @@
 //! Whole machines: healthy ones, ones without a GPU, WSL2, and ones with unreadable files.
 
 use cudock_facts::Facts;
-use cudock_host::{CheckStatus, Verdict, checks};
+use cudock_facts::finding::Severity;
+use cudock_host::{Verdict, checks};
 use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{codes, diagnose, problems};
@@ -17,8 +18,8 @@ fn every_code_is_explained() {
 #[test]
 fn a_healthy_host_has_no_findings() {
     let diagnosis = diagnose(&tree::healthy());
-    let shown: Vec<_> = diagnosis.checks.iter().map(|check| (check.status, &check.message)).collect();
-    assert_eq!(diagnosis.worst(), CheckStatus::Ok, "{shown:#?}");
+    let shown: Vec<_> = diagnosis.checks.iter().map(|check| (check.severity, &check.message)).collect();
+    assert_eq!(diagnosis.worst(), None, "{shown:#?}");
     assert_eq!(diagnosis.driver.unwrap().to_string(), "580.159.04");
     assert_eq!(diagnosis.cuda.unwrap().to_string(), "13.0");
     assert_eq!(diagnosis.gpus[0].capability.unwrap().to_string(), "9.0");
@@ -28,7 +29,7 @@ fn a_healthy_host_has_no_findings() {
 #[test]
 fn wsl2_with_the_windows_driver_is_healthy() {
     let diagnosis = diagnose(&tree::wsl2());
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), Vec::<&str>::new());
+    assert_eq!(codes(&diagnosis, Severity::Error), Vec::<&str>::new());
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn a_linux_driver_inside_wsl2_is_named() {
 #[test]
 fn a_machine_without_a_gpu_says_so_once() {
     let diagnosis = diagnose(&HostTree::new());
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0101"]);
+    assert_eq!(codes(&diagnosis, Severity::Error), ["CD0101"]);
     assert_eq!(diagnosis.checks.len(), 1, "no GPU means nothing else to look at: {:#?}", diagnosis.checks);
 }
 

@@ -1,8 +1,9 @@
 //! What NVML reports on a live machine.
 
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_host::host::{NvmlGpu, NvmlReport, NvmlResult};
-use cudock_host::{CheckStatus, Diagnosis, examine};
+use cudock_host::{Diagnosis, examine};
 use cudock_testkit::host_tree::{self as tree, HostTree};
 
 use crate::support::{codes, day, read};
@@ -31,21 +32,21 @@ fn with_nvml(tree: &HostTree, change: impl Fn(&mut NvmlGpu)) -> Diagnosis {
 #[test]
 fn mig_without_an_instance_is_named() {
     let diagnosis = with_nvml(&tree::healthy(), |gpu| (gpu.mig, gpu.mig_devices) = (Some(true), Some(0)));
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0111"]);
+    assert_eq!(codes(&diagnosis, Severity::Error), ["CD0111"]);
     let diagnosis = with_nvml(&tree::healthy(), |gpu| (gpu.mig, gpu.mig_devices) = (Some(true), Some(2)));
-    assert_eq!(diagnosis.worst(), CheckStatus::Ok);
+    assert_eq!(diagnosis.worst(), None);
 }
 
 #[test]
 fn persistence_that_is_off_is_a_warning() {
     let diagnosis = with_nvml(&tree::healthy(), |gpu| gpu.persistence = Some(false));
-    assert_eq!(codes(&diagnosis, CheckStatus::Warning), ["CD0112"]);
+    assert_eq!(codes(&diagnosis, Severity::Warning), ["CD0112"]);
 }
 
 #[test]
 fn a_prohibited_compute_mode_is_a_problem() {
     let diagnosis = with_nvml(&tree::healthy(), |gpu| gpu.compute_mode = Some("Prohibited".into()));
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0113"]);
+    assert_eq!(codes(&diagnosis, Severity::Error), ["CD0113"]);
 }
 
 #[test]
@@ -53,7 +54,7 @@ fn a_failing_nvml_is_reported() {
     let mut host = read(&tree::healthy());
     host.nvml = NvmlResult::Failed("an unknown error occurred".into());
     let diagnosis = examine(&host, &Facts::embedded(), day());
-    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0213"]);
+    assert_eq!(codes(&diagnosis, Severity::Error), ["CD0213"]);
 }
 
 #[test]

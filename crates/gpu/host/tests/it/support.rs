@@ -1,8 +1,9 @@
 //! Reads and diagnoses the machine that a tree represents.
 
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_facts::version::Date;
-use cudock_host::{CheckStatus, Diagnosis, Host, Root, examine, probe};
+use cudock_host::{Diagnosis, Host, Root, examine, probe};
 use cudock_testkit::host_tree::HostTree;
 
 pub(crate) fn day() -> Date {
@@ -17,16 +18,21 @@ pub(crate) fn diagnose(tree: &HostTree) -> Diagnosis {
     examine(&read(tree), &Facts::embedded(), day())
 }
 
-pub(crate) fn codes(diagnosis: &Diagnosis, status: CheckStatus) -> Vec<&'static str> {
-    diagnosis.checks.iter().filter(|check| check.status == status).filter_map(|check| check.code).collect()
+pub(crate) fn codes(diagnosis: &Diagnosis, severity: Severity) -> Vec<&'static str> {
+    diagnosis
+        .checks
+        .iter()
+        .filter(|check| check.severity == Some(severity))
+        .filter_map(|check| check.code)
+        .collect()
 }
 
 pub(crate) fn problems(tree: &HostTree) -> Vec<&'static str> {
-    codes(&diagnose(tree), CheckStatus::Problem)
+    codes(&diagnose(tree), Severity::Error)
 }
 
 pub(crate) fn warnings(tree: &HostTree) -> Vec<&'static str> {
-    codes(&diagnose(tree), CheckStatus::Warning)
+    codes(&diagnose(tree), Severity::Warning)
 }
 
 pub(crate) fn message(tree: &HostTree, code: &str) -> String {

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 
+use cudock_facts::finding::Severity;
 use cudock_facts::version::DriverVersion;
 use cudock_host::{Files, Root};
 use schemars::JsonSchema;
@@ -19,18 +20,12 @@ use crate::driver::Driver;
 const VERSIONS: [&str; 10] =
     ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Level {
-    Note,
-    /// Containers do not start, or get the wrong files.
-    Problem,
-}
-
+/// One statement about a specification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Finding {
+pub struct SpecFinding {
     pub path: String,
-    pub level: Level,
+    /// An error if containers do not start, or get the wrong files.
+    pub severity: Severity,
     pub message: String,
     pub fix: String,
 }
@@ -44,8 +39,8 @@ pub struct CheckTarget<'a> {
 }
 
 /// Checks every specification in these directories, the one with the highest precedence last, as in engines. Returns the
-/// specifications and the problems.
-pub fn check_directories(target: &CheckTarget<'_>, directories: &[&str]) -> (Vec<String>, Vec<Finding>) {
+/// specifications and the findings.
+pub fn check_directories(target: &CheckTarget<'_>, directories: &[&str]) -> (Vec<String>, Vec<SpecFinding>) {
     let mut paths = Vec::new();
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
@@ -63,7 +58,7 @@ pub fn check_directories(target: &CheckTarget<'_>, directories: &[&str]) -> (Vec
             let Some(text) = Files::text(target.root, &path) else {
                 let message = "cannot be read: not a regular file, too large, or no permission".to_owned();
                 let fix = "remove it, or run as a user who may read it".to_owned();
-                findings.push(Finding { path: path.clone(), level: Level::Problem, message, fix });
+                findings.push(SpecFinding { path: path.clone(), severity: Severity::Error, message, fix });
                 paths.push(path);
                 continue;
             };
@@ -72,7 +67,12 @@ pub fn check_directories(target: &CheckTarget<'_>, directories: &[&str]) -> (Vec
                 if let Some(other) = owners.insert(device.clone(), path.clone()) {
                     let message = format!("{device} is also in {other}: engines reject duplicate devices");
                     let fix = "remove one of the two files".to_owned();
-                    findings.push(Finding { path: path.clone(), level: Level::Problem, message, fix });
+                    findings.push(SpecFinding {
+                        path: path.clone(),
+                        severity: Severity::Error,
+                        message,
+                        fix,
+                    });
                 }
             }
             paths.push(path);
@@ -86,26 +86,26 @@ fn devices(text: &str) -> Vec<String> {
     spec.devices.iter().map(|device| format!("{}={}", spec.kind, device.name)).collect()
 }
 
-pub fn check(target: &CheckTarget<'_>, path: &str, text: &str) -> Vec<Finding> {
+pub fn check(target: &CheckTarget<'_>, path: &str, text: &str) -> Vec<SpecFinding> {
     let mut checker =
         SpecChecker { path, fix: format!("regenerate it: cudock cdi --output {path}"), findings: Vec::new() };
     // JSON is YAML too.
     let value: Value = match cudock_yaml::from_str(text) {
         Ok(value) => value,
         Err(error) => {
-            checker.problem(format!("cannot be parsed: {error}"));
+            checker.error(format!("cannot be parsed: {error}"));
             return checker.findings;
         }
     };
     let spec: Specification = match serde_json::from_value(value.clone()) {
         Ok(spec) => spec,
         Err(error) => {
-            checker.problem(format!("not a CDI specification: {error}"));
+            checker.error(format!("not a CDI specification: {error}"));
             return checker.findings;
         }
     };
     for field in unknown_fields::find(&value) {
-        checker.problem(format!("unknown field `{field}`: engines reject the file"));
+        checker.error(format!("unknown field `{field}`: engines reject the file"));
     }
     version(&mut checker, &spec);
     if !spec.kind.starts_with("nvidia.com/") && !spec.edits().any(is_nvidia) {
@@ -126,19 +126,19 @@ pub fn check(target: &CheckTarget<'_>, path: &str, text: &str) -> Vec<Finding> {
 struct SpecChecker<'a> {
     path: &'a str,
     fix: String,
-    findings: Vec<Finding>,
+    findings: Vec<SpecFinding>,
 }
 
 impl SpecChecker<'_> {
-    fn problem(&mut self, message: String) {
+    fn error(&mut self, message: String) {
         let (path, fix) = (self.path.to_owned(), self.fix.clone());
-        self.findings.push(Finding { path, level: Level::Problem, message, fix });
+        self.findings.push(SpecFinding { path, severity: Severity::Error, message, fix });
     }
 
     /// Reports names, if there are any.
-    fn problem_with(&mut self, what: &str, names: &[String]) {
+    fn error_with(&mut self, what: &str, names: &[String]) {
         if !names.is_empty() {
-            self.problem(format!("{what}: {}", listed(names)));
+            self.error(format!("{what}: {}", listed(names)));
         }
     }
 }
@@ -153,11 +153,11 @@ fn version(checker: &mut SpecChecker<'_>, spec: &Specification) {
     match order(declared) {
         None => {
             let version = &spec.cdi_version;
-            checker.problem(format!("unknown CDI version `{version}`: engines reject the file"));
+            checker.error(format!("unknown CDI version `{version}`: engines reject the file"));
         }
         Some(index) if Some(index) < order(needed) => {
             let fields = format!("it declares CDI {declared} but has fields of {needed}");
-            checker.problem(format!("{fields}: engines reject the file"));
+            checker.error(format!("{fields}: engines reject the file"));
         }
         Some(_) => {}
     }
@@ -180,9 +180,9 @@ fn files(checker: &mut SpecChecker<'_>, target: &CheckTarget<'_>, spec: &Specifi
     };
     let mounts = spec.edits().flat_map(|edits| &edits.mounts).map(|mount| &mount.host_path);
     let what = "mounted files not found, so containers with it do not start";
-    checker.problem_with(what, &gone(mounts.collect()));
+    checker.error_with(what, &gone(mounts.collect()));
     let hooks = spec.edits().flat_map(|edits| &edits.hooks).map(|hook| &hook.path);
-    checker.problem_with("programs of its hooks not found", &gone(hooks.collect()));
+    checker.error_with("programs of its hooks not found", &gone(hooks.collect()));
 }
 
 fn nodes(checker: &mut SpecChecker<'_>, target: &CheckTarget<'_>, spec: &Specification) {
@@ -197,8 +197,8 @@ fn nodes(checker: &mut SpecChecker<'_>, target: &CheckTarget<'_>, spec: &Specifi
             Some(there) => moved.extend(changed(node, path, there)),
         }
     }
-    checker.problem_with("device nodes not found", &Vec::from_iter(missing));
-    checker.problem_with("device numbers have changed", &Vec::from_iter(moved));
+    checker.error_with("device nodes not found", &Vec::from_iter(missing));
+    checker.error_with("device numbers have changed", &Vec::from_iter(moved));
 }
 
 /// The numbers of a character device, if it exists.
@@ -233,7 +233,7 @@ fn driver_version(checker: &mut SpecChecker<'_>, driver: &Driver, spec: &Specifi
     if let (Some(written), Some(running)) = (written, driver.version)
         && written != running
     {
-        checker.problem(format!("it is for driver {written}, but {running} is running"));
+        checker.error(format!("it is for driver {written}, but {running} is running"));
     }
 }
 
@@ -262,13 +262,18 @@ fn gpus(checker: &mut SpecChecker<'_>, driver: &Driver, spec: &Specification) {
     let written: BTreeSet<&str> = spec.devices.iter().map(|device| device.name.as_str()).collect();
     let gone = written.iter().filter(|name| judged(name) && !known.contains(**name));
     let gone: Vec<String> = gone.map(|name| (*name).to_owned()).collect();
-    checker.problem_with("GPUs or MIG devices that no longer exist", &gone);
+    checker.error_with("GPUs or MIG devices that no longer exist", &gone);
     let unknown: Vec<String> =
         written.iter().filter(|name| !judged(name)).map(|name| (*name).to_owned()).collect();
     if !unknown.is_empty() {
         let fix = "none needed; a file that names devices by index can be checked completely".to_owned();
         let message = format!("cannot check without NVML whether these still exist: {}", listed(&unknown));
-        checker.findings.push(Finding { path: checker.path.to_owned(), level: Level::Note, message, fix });
+        checker.findings.push(SpecFinding {
+            path: checker.path.to_owned(),
+            severity: Severity::Note,
+            message,
+            fix,
+        });
     }
     let has = |names: &[Option<String>]| names.iter().flatten().any(|name| written.contains(name.as_str()));
     // In a file that names devices by index, missing ones are known even without UUIDs.
@@ -293,6 +298,6 @@ fn gpus(checker: &mut SpecChecker<'_>, driver: &Driver, spec: &Specification) {
     }
     // A file with `all` alone is complete.
     if written.iter().any(|name| *name != "all") {
-        checker.problem_with("GPUs or MIG devices missing from it", &missing);
+        checker.error_with("GPUs or MIG devices missing from it", &missing);
     }
 }

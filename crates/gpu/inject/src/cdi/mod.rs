@@ -11,6 +11,6 @@ mod unknown_fields;
 pub mod hook;
 mod join;
 
-pub use check::{CheckTarget, Finding, Level, check, check_directories};
+pub use check::{CheckTarget, SpecFinding, check, check_directories};
 pub use generate::{CdiOptions, specification};
 pub use spec::{CdiDevice, CdiMount, CdiNode, ContainerEdits, Hook, Specification, write};

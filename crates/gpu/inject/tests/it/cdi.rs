@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cudock_facts::finding::Severity;
 use cudock_host::Root;
 use cudock_host::ld_cache::Cache;
 use cudock_inject::cdi::hook::{self, HookCall, Stage};
 use cudock_inject::cdi::{
-    CdiOptions, CheckTarget, Finding, Level, Specification, check, check_directories, specification,
+    CdiOptions, CheckTarget, SpecFinding, Specification, check, check_directories, specification,
 };
 use cudock_inject::{Capabilities, Driver, Extras, InjectError};
 use cudock_testkit::driver_tree::{DEBIAN, DriverTree, VERSION, WIDE, can_make_devices, debian};
@@ -196,13 +197,13 @@ fn on_the_machine(tree: &DriverTree, spec: &Specification) -> String {
         .replace("hostPath: //", "hostPath: /")
 }
 
-fn findings(tree: &DriverTree, text: &str) -> Vec<Finding> {
+fn findings(tree: &DriverTree, text: &str) -> Vec<SpecFinding> {
     let root = Root::tree(tree.path()).unwrap();
     let driver = tree.find().ok();
     check(&CheckTarget { root: &root, driver: driver.as_ref() }, "/etc/cdi/nvidia.yaml", text)
 }
 
-fn messages(findings: &[Finding]) -> String {
+fn messages(findings: &[SpecFinding]) -> String {
     findings.iter().map(|finding| format!("{}\n", finding.message)).collect()
 }
 
@@ -257,7 +258,7 @@ fn names_that_only_nvml_knows_are_a_note_and_no_problem() {
     let text = "cdiVersion: 0.3.0\nkind: nvidia.com/gpu\ndevices:\n- name: MIG-1\n  containerEdits:\n    deviceNodes:\n    - path: /dev/nvidia1\n- name: GPU-bbbbbbbb-0000-0000-0000-000000000000\n  containerEdits: {}\n";
     let found = findings(&tree, text);
     assert_eq!(messages(&found), "cannot check without NVML whether these still exist: MIG-1\n");
-    assert_eq!(found[0].level, Level::Note);
+    assert_eq!(found[0].severity, Severity::Note);
 }
 
 #[test]
@@ -292,7 +293,7 @@ fn what_engines_refuse_is_found() {
     ] {
         let found = findings(&tree, text);
         assert!(messages(&found).contains(wanted), "{wanted}: {}", messages(&found));
-        assert!(found.iter().all(|finding| finding.level == Level::Problem));
+        assert!(found.iter().all(|finding| finding.severity == Severity::Error));
     }
 }
 

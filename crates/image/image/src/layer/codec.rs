@@ -1,64 +1,20 @@
-//! Compression of layers, detected by magic bytes because media types are often wrong.
+//! Decompression of layers.
 
 use std::io::{self, BufRead, Read};
 
+use cudock_base::Codec;
 use flate2::bufread::MultiGzDecoder;
 
-/// A compression format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Codec {
-    Plain,
-    Gzip,
-    Zstd,
-}
-
-impl Codec {
-    pub(crate) fn detect(bytes: &[u8]) -> Self {
-        match bytes {
-            [0x1f, 0x8b, ..] => Codec::Gzip,
-            // Skippable frames may come first, as in zstd:chunked layers and seekable files.
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Codec::Zstd,
-            _ => Codec::Plain,
+/// A reader that decompresses `bytes`.
+pub(crate) fn decompressor<'a>(codec: Codec, bytes: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    Ok(match codec {
+        Codec::Plain => Box::new(bytes),
+        Codec::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+        Codec::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
+            // The largest window that the zstd tools accept by default.
+            decoder.window_log_max(27)?;
+            Box::new(decoder)
         }
-    }
-
-    /// The format that a media type names.
-    pub(crate) fn of_media_type(media_type: &str) -> Self {
-        match media_type {
-            text if text.ends_with("zstd") => Codec::Zstd,
-            text if text.ends_with("gzip") => Codec::Gzip,
-            _ => Codec::Plain,
-        }
-    }
-
-    /// A reader that decompresses `bytes`.
-    pub(crate) fn decoder<'a>(self, bytes: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
-        Ok(match self {
-            Codec::Plain => Box::new(bytes),
-            Codec::Gzip => Box::new(MultiGzDecoder::new(bytes)),
-            Codec::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
-                // The largest window that the zstd tools accept by default.
-                decoder.window_log_max(27)?;
-                Box::new(decoder)
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn media_types_of_docker_and_oci_name_the_format() {
-        for (media_type, codec) in [
-            ("application/vnd.oci.image.layer.v1.tar", Codec::Plain),
-            ("application/vnd.oci.image.layer.v1.tar+gzip", Codec::Gzip),
-            ("application/vnd.oci.image.layer.v1.tar+zstd", Codec::Zstd),
-            ("application/vnd.docker.image.rootfs.diff.tar.gzip", Codec::Gzip),
-        ] {
-            assert_eq!(Codec::of_media_type(media_type), codec, "{media_type}");
-        }
-    }
+    })
 }

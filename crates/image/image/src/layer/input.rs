@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use cudock_base::Codec;
 use cudock_mmap::Mmap;
 
 use super::LayerLimits;
-use super::codec::Codec;
+use super::codec::decompressor;
 
 /// The largest file that can be read into memory.
 const MAX_FILE: u64 = 8 << 30;
@@ -37,7 +38,7 @@ impl<'a> LayerInput<'a> {
         if codec == Codec::Plain {
             return Ok(LayerInput::Slice { bytes, at: 0 });
         }
-        Ok(LayerInput::stream(codec.decoder(bytes)?, limits.max_output(bytes.len())))
+        Ok(LayerInput::stream(decompressor(codec, bytes)?, limits.max_output(bytes.len())))
     }
 
     pub(crate) fn stream(decoder: Box<dyn Read + 'a>, limit: u64) -> Self {

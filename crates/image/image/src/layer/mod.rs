@@ -9,12 +9,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
 
-pub use codec::Codec;
+pub(crate) use codec::decompressor;
 pub(crate) use details::{EntryDetails, SparseMap, Time, check_extents, decimal, extents};
 pub use input::Content;
 pub(crate) use input::LayerInput;
 pub use tar::{EntryHeader, EntryKind};
 pub(crate) use tar::{TarError, TarReader, clean};
+
+use cudock_base::Codec;
 
 use crate::tree::{LayerChange, NodeKind, TreeNode};
 
@@ -207,7 +209,7 @@ fn resolve_link(directory: &str, link: &str) -> String {
 pub(crate) fn decoder(bytes: &[u8]) -> io::Result<impl io::Read + '_> {
     let limits = LayerLimits::default();
     let limit = limits.max_output(bytes.len());
-    Ok(BoundedReader { decoder: codec::Codec::detect(bytes).decoder(bytes)?, read: 0, limit })
+    Ok(BoundedReader { decoder: decompressor(Codec::detect(bytes), bytes)?, read: 0, limit })
 }
 
 /// Fails, instead of ending, when the limit is exceeded.

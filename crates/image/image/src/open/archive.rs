@@ -9,10 +9,10 @@ use std::path::Path;
 use cudock_base::ScratchDir;
 use cudock_registry::daemon;
 
-use super::image::{Bytes, Image, Layer, LayerData, Origin};
+use super::image::{Bytes, Image, Layer, LayerData};
 use super::layout::{parse_digest, verify_digest, verify_size};
 use super::resolved::Content;
-use super::{BlobSource, Graph, OpenOptions, listing};
+use super::{BlobSource, Graph, ImageSource, OpenOptions, listing};
 use crate::error::ImageError;
 use crate::layer::members;
 use crate::manifest::{self, Descriptor, ImageConfig, Platform};
@@ -134,7 +134,11 @@ impl DockerImage {
         Ok(Self { location: location.clone(), config: member(&image.config)?, layers })
     }
 
-    pub(super) fn open(&self, origin: Origin, platform: Option<&Platform>) -> Result<Image, ImageError> {
+    pub(super) fn open(
+        &self,
+        source: &ImageSource,
+        platform: Option<&Platform>,
+    ) -> Result<Image, ImageError> {
         let config: ImageConfig =
             manifest::parse(&format!("{}: configuration", self.location), &self.config)?;
         let layers = self.layers.iter().map(|(name, bytes)| {
@@ -142,7 +146,8 @@ impl DockerImage {
                 name.strip_prefix("blobs/").map_or_else(|| name.clone(), |digest| digest.replace('/', ":"));
             Layer { digest, size: bytes.len() as u64, data: LayerData::Mapped(bytes.clone()) }
         });
-        let image = Image::new(self.location.clone(), origin, config, layers.collect(), Vec::new(), None);
+        let (name, source) = (self.location.clone(), Some(source.clone()));
+        let image = Image::new(name, source, config, layers.collect(), Vec::new(), None);
         image.for_platform(platform)
     }
 

@@ -3,14 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use cudock_base::{Digest, try_parallel};
+use cudock_base::{Codec, Digest, try_parallel};
 
-use super::image::{Bytes, Image, Layer, LayerData, Origin};
+use super::image::{Bytes, Image, Layer, LayerData};
 use super::listing::Listed;
 use super::select::MAX_DEPTH;
 use super::{BlobSource, UnreadableReferrer, resolved};
 use crate::error::ImageError;
-use crate::layer::Codec;
 use crate::manifest::{Descriptor, Document, DocumentKind};
 use crate::write::{BlobData, BundleBlob, BundleDocument, Compression, WriteError, image_documents};
 
@@ -174,7 +173,7 @@ pub(crate) struct BundleView<'a> {
 impl BundleView<'_> {
     /// Opens one of the images in it.
     pub(crate) fn open(&self, manifest: &BundleDocument) -> Result<Image, ImageError> {
-        resolved::open(self, &manifest.descriptor, &manifest.bytes, Origin::Layout, None)
+        resolved::open(self, &manifest.descriptor, &manifest.bytes, None, None)
     }
 
     fn blob(&self, descriptor: &Descriptor) -> Result<&BundleBlob, ImageError> {

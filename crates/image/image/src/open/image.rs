@@ -4,19 +4,20 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use cudock_base::{Digest, try_parallel};
+use cudock_base::{Codec, Digest, try_parallel};
 use cudock_mmap::Mmap;
 use cudock_registry::{Client, Reference};
 
+use super::ImageSource;
 use crate::error::ImageError;
-use crate::layer::Codec;
 use crate::manifest::{ImageConfig, Platform};
 
 /// An open image: its configuration has been read, its layers have not.
 pub struct Image {
     /// The name of the image, for messages.
     pub name: String,
-    pub origin: Origin,
+    /// Where it was found; none for one that is being written.
+    pub source: Option<ImageSource>,
     pub platform: Platform,
     /// All platforms that the image is available for.
     pub platforms: Vec<Platform>,
@@ -25,18 +26,6 @@ pub struct Image {
     pub layers: Vec<Layer>,
     /// The digest of its manifest; archives of docker have none.
     pub digest: Option<Digest>,
-}
-
-/// The kind of source an image was opened from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// An OCI layout directory.
-    Layout,
-    /// A tar file: an OCI archive, or the output of `docker save`.
-    Archive,
-    /// A docker or podman daemon.
-    Daemon,
-    Registry,
 }
 
 pub struct Layer {
@@ -81,7 +70,7 @@ impl std::ops::Deref for Bytes {
 impl Image {
     pub(super) fn new(
         name: String,
-        origin: Origin,
+        source: Option<ImageSource>,
         config: ImageConfig,
         layers: Vec<Layer>,
         mut platforms: Vec<Platform>,
@@ -91,7 +80,7 @@ impl Image {
         if platforms.is_empty() {
             platforms.push(platform.clone());
         }
-        Self { name, origin, platform, platforms, config, layers, digest }
+        Self { name, source, platform, platforms, config, layers, digest }
     }
 
     /// The image, if it is for this platform.

@@ -29,7 +29,7 @@ pub use access::{Access, Pull};
 pub use cached::{CachedImage, cached_images};
 pub(crate) use graph::{BundleView, Graph};
 pub(crate) use image::Bytes;
-pub use image::{Image, Layer, Origin};
+pub use image::{Image, Layer};
 pub use referrers::{Referrer, Referrers, UnreadableReferrer};
 pub use resolved::ResolvedImage;
 pub(crate) use select::select;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cudock_base::Digest;
+use cudock_base::{Codec, Digest};
 use cudock_registry::{Client, Reference};
 
 use super::image::{Layer, LayerData};
@@ -11,7 +11,6 @@ use super::listing::Listed;
 use super::resolved::Content;
 use super::{BlobSource, OpenOptions};
 use crate::error::ImageError;
-use crate::layer::Codec;
 use crate::manifest::{Descriptor, Document, MAX_DOCUMENT};
 
 struct Registry {

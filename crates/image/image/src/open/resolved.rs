@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use cudock_base::Digest;
 
 use super::archive::DockerImage;
-use super::image::{Image, Layer, Origin};
+use super::image::{Image, Layer};
 use super::listing::Listed;
 use super::referrers::{self, Referrers};
 use super::select::select;
@@ -28,7 +28,6 @@ struct Inner {
     source: ImageSource,
     /// The platform to open if the image is one for several platforms.
     platform: Option<Platform>,
-    origin: Origin,
     content: Content,
 }
 
@@ -60,18 +59,14 @@ impl fmt::Debug for ResolvedImage {
 impl ResolvedImage {
     /// Finds the image of a source.
     pub fn resolve(source: &ImageSource, options: &OpenOptions) -> Result<Self, ImageError> {
-        let (origin, content) = match source {
-            ImageSource::Layout { directory, name } => {
-                (Origin::Layout, layout::find(directory, name.as_deref())?)
-            }
-            ImageSource::Archive { file, name } => {
-                (Origin::Archive, archive::find(file, name.as_deref(), options)?)
-            }
-            ImageSource::Daemon { name } => (Origin::Daemon, archive::find_in_daemon(name, options)?),
-            ImageSource::Registry(reference) => (Origin::Registry, registry::find(reference, options)?),
+        let content = match source {
+            ImageSource::Layout { directory, name } => layout::find(directory, name.as_deref())?,
+            ImageSource::Archive { file, name } => archive::find(file, name.as_deref(), options)?,
+            ImageSource::Daemon { name } => archive::find_in_daemon(name, options)?,
+            ImageSource::Registry(reference) => registry::find(reference, options)?,
         };
         let (source, platform) = (source.clone(), options.platform.clone());
-        Ok(Self(Arc::new(Inner { source, platform, origin, content })))
+        Ok(Self(Arc::new(Inner { source, platform, content })))
     }
 
     /// Where it was found.
@@ -118,9 +113,9 @@ impl ResolvedImage {
     pub fn open_for(&self, platform: Option<&Platform>) -> Result<Image, ImageError> {
         match &self.0.content {
             Content::Documents { store, listed } => {
-                open(store.as_ref(), &listed.top, &listed.bytes, self.0.origin, platform)
+                open(store.as_ref(), &listed.top, &listed.bytes, Some(self.source()), platform)
             }
-            Content::Docker { image, .. } => image.open(self.0.origin, platform),
+            Content::Docker { image, .. } => image.open(self.source(), platform),
         }
     }
 
@@ -165,7 +160,7 @@ pub(crate) fn open(
     store: &dyn BlobSource,
     top: &Descriptor,
     bytes: &[u8],
-    origin: Origin,
+    source: Option<&ImageSource>,
     platform: Option<&Platform>,
 ) -> Result<Image, ImageError> {
     let selected = select(store, top, bytes, platform)?;
@@ -183,6 +178,6 @@ pub(crate) fn open(
     }
     let layers: Vec<Layer> = layers.iter().map(|layer| store.layer(layer)).collect::<Result<_, _>>()?;
     let digest = selected.descriptor.digest.parse().ok();
-    let image = Image::new(location, origin, config, layers, selected.platforms, digest);
+    let image = Image::new(location, source.cloned(), config, layers, selected.platforms, digest);
     image.for_platform(platform)
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use cudock_base::{FileError, ScratchDir};
+use cudock_base::{Codec, FileError, ScratchDir};
 use cudock_http::BlobStore;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use super::document::{self, CONFIG, History, INDEX, MANIFEST};
 use super::error::WriteError;
 use super::layer::{LayerBlob, LayerWriter};
 use super::tar::{BLOCK, padding, set_size};
-use crate::layer::{Codec, EntryHeader, EntryKind, LayerInput, LayerLimits, TarReader, hard_link_targets};
+use crate::layer::{EntryHeader, EntryKind, LayerInput, LayerLimits, TarReader, hard_link_targets};
 use crate::manifest::{Descriptor, Document};
 use crate::open::{Bytes, Image};
 

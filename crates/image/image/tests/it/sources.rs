@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cudock_base::{Digest, Report as _};
 use cudock_http::{BlobStore, RetryPolicy};
-use cudock_image::{Image, ImageError, ImageSource, OpenOptions, Origin, Platform};
+use cudock_image::{Image, ImageError, ImageSource, OpenOptions, Platform};
 use cudock_registry::{Client, Reference};
 use cudock_testkit::http::{Reply, Request, Server, read_request};
 use serde_json::{Value, json};
@@ -28,8 +28,8 @@ fn layers() -> [Vec<u8>; 2] {
 const MERGED: [&str; 4] = ["bin/", "bin/run=1", "etc/", "etc/os=new"];
 
 #[track_caller]
-fn assert_is_the_image(image: &Image, origin: Origin) {
-    assert_eq!(image.origin, origin);
+fn assert_is_the_image(image: &Image, source: &ImageSource) {
+    assert_eq!(image.source.as_ref(), Some(source));
     assert_eq!(lines(&contents(image).unwrap()), MERGED);
     assert_eq!(image.platform, Platform::linux("amd64"));
     assert_eq!(image.platforms, [Platform::linux("amd64")]);
@@ -62,7 +62,7 @@ fn a_layout_directory_opens_with_and_without_a_name() {
     for name in [None, Some("app:1.0".to_owned())] {
         let source = ImageSource::Layout { directory: directory.path().to_owned(), name };
         let image = open(&source, &options(directory.path())).unwrap();
-        assert_is_the_image(&image, Origin::Layout);
+        assert_is_the_image(&image, &source);
         assert_eq!(image.bytes_to_fetch(), 0);
         assert_eq!(
             image.layers.iter().map(|layer| layer.size).collect::<Vec<_>>(),
@@ -85,8 +85,8 @@ fn an_archive_is_opened_plain_or_compressed_as_a_whole() {
     let plain = blobs.archive(&top);
     let options = options(directory.path());
     for (name, bytes) in [("a.tar", plain.clone()), ("a.tar.gz", gzip(&plain)), ("a.tar.zst", zstd(&plain))] {
-        let image = open(&archive(&write(directory.path(), name, &bytes)), &options).unwrap();
-        assert_is_the_image(&image, Origin::Archive);
+        let source = archive(&write(directory.path(), name, &bytes));
+        assert_is_the_image(&open(&source, &options).unwrap(), &source);
     }
     // The decompressed archive is removed from the scratch directory with the image.
     assert_eq!(fs::read_dir(&options.scratch).unwrap().count(), 0);
@@ -105,7 +105,8 @@ fn an_archive_with_dot_slash_names_opens() {
         tar = tar.entry(format!("./blobs/{}", digest.replace(':', "/")), b'0', "", bytes);
     }
     let file = write(directory.path(), "a.tar", &tar.end());
-    assert_is_the_image(&open(&archive(&file), &options(directory.path())).unwrap(), Origin::Archive);
+    let source = archive(&file);
+    assert_is_the_image(&open(&source, &options(directory.path())).unwrap(), &source);
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn an_old_docker_archive_opens() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), "app.tar", &docker_archive());
     let image = open(&archive(&file), &options(directory.path())).unwrap();
-    assert_is_the_image(&image, Origin::Archive);
+    assert_is_the_image(&image, &archive(&file));
     let names: Vec<&str> = image.layers.iter().map(|layer| layer.digest.as_str()).collect();
     assert_eq!(names, ["aa/layer.tar", "bb/layer.tar", "cc/layer.tar", "dd/layer.tar"]);
     for (name, opens) in [("app:1.0", true), ("app:latest", true), ("app", false), ("other:1", false)] {
@@ -181,7 +182,7 @@ fn a_new_docker_archive_opens_by_its_manifest() {
     }
     let file = write(directory.path(), "app.tar", &tar.end());
     let image = open(&archive(&file), &options(directory.path())).unwrap();
-    assert_is_the_image(&image, Origin::Archive);
+    assert_is_the_image(&image, &archive(&file));
     assert_eq!(image.layers[0].digest, layers[0]["digest"]);
 }
 
@@ -363,23 +364,25 @@ fn a_registry_image_is_fetched_once_and_then_cached() {
     let (blobs, top) = blobs();
     let server = registry(&blobs, &top);
     let options = asking(directory.path());
-    let image = open(&ImageSource::Registry(reference(&server, "team/app:1.0")), &options).unwrap();
+    let source = ImageSource::Registry(reference(&server, "team/app:1.0"));
+    let image = open(&source, &options).unwrap();
     assert_eq!(image.bytes_to_fetch(), stored_size(&layers()));
     let fetches = |layer: &Vec<u8>| server.count(&Digest::sha256_of(layer).to_string());
     assert_eq!(layers().iter().map(fetches).sum::<usize>(), 0, "layers are fetched when they are walked");
-    assert_is_the_image(&image, Origin::Registry);
+    assert_is_the_image(&image, &source);
     assert_eq!(image.bytes_to_fetch(), 0);
-    assert_is_the_image(&image, Origin::Registry);
+    assert_is_the_image(&image, &source);
     assert_eq!(layers().iter().map(fetches).collect::<Vec<_>>(), [1, 1]);
     // By digest, no request is sent at all.
     let digest: Digest = top["manifests"][0]["digest"].as_str().unwrap().parse().unwrap();
     let mut by_digest = reference(&server, "team/app");
     by_digest.digest = Some(digest);
     drop(server);
-    assert_is_the_image(&image, Origin::Registry);
-    let again = open(&ImageSource::Registry(by_digest), &options).unwrap();
+    assert_is_the_image(&image, &source);
+    let by_digest = ImageSource::Registry(by_digest);
+    let again = open(&by_digest, &options).unwrap();
     assert_eq!(again.bytes_to_fetch(), 0);
-    assert_is_the_image(&again, Origin::Registry);
+    assert_is_the_image(&again, &by_digest);
 }
 
 #[test]
@@ -489,8 +492,9 @@ fn a_daemon_image_is_read_from_the_exported_archive() {
         }
     });
     let options = OpenOptions { sockets: vec![socket], ..options(directory.path()) };
-    let image = open(&ImageSource::Daemon { name: "app:1.0".to_owned() }, &options).unwrap();
-    assert_is_the_image(&image, Origin::Daemon);
+    let source = ImageSource::Daemon { name: "app:1.0".to_owned() };
+    let image = open(&source, &options).unwrap();
+    assert_is_the_image(&image, &source);
     assert_eq!(image.name, "app:1.0");
     assert_eq!(
         fs::read_dir(&options.scratch).unwrap().count(),

@@ -3,12 +3,12 @@
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::tables::ForwardCompatClass;
 use cudock_facts::version::{CudaVersion, DriverVersion, PtxIsa};
-use cudock_host::host::LibraryKind;
+use cudock_host::host::{FoundBy, LibraryKind};
 use cudock_target::HostLibcuda;
 
 use super::{Case, Stop, fails, other_error, seen};
 use crate::codes;
-use crate::evidence::{CompatNote, CopyKind, DriverCopy, Reach};
+use crate::evidence::{CompatNote, DriverCopy, Reach};
 
 /// The driver library of a program.
 pub(super) enum Libcuda {
@@ -40,23 +40,26 @@ pub(super) fn choose(case: &mut Case<'_>) -> Libcuda {
     }
     let copies = &case.evidence.driver_copies;
     let reached_by = |reach: Reach| copies.iter().filter(move |copy| copy.reach == reach);
-    let first = copies.iter().find(|copy| matches!(copy.reach, Reach::LibraryPath | Reach::Configuration));
+    let first = copies
+        .iter()
+        .find(|copy| matches!(copy.reach, Reach::Loader(FoundBy::LibraryPath | FoundBy::Configuration)));
     if let Some(copy) = first {
         return copy_first(case, copy, own);
     }
-    for copy in reached_by(Reach::Default) {
+    for copy in reached_by(Reach::Loader(FoundBy::Default)) {
         baked_in(case, copy);
     }
-    if let Some(copy) = reached_by(Reach::Default).next().filter(|_| case.target.traits.wsl) {
+    if let Some(copy) = reached_by(Reach::Loader(FoundBy::Default)).next().filter(|_| case.target.traits.wsl)
+    {
         case.applies("V6", format!("{} is where WSL2's driver is mounted", copy.path));
         let reason = format!("the container does not start: {} is in the way of WSL2's driver", copy.path);
         let error = other_error("file exists", format!("{}: file exists", copy.path));
         return Libcuda::Broken(fails(error, reason));
     }
     if let Some(copy) = reached_by(Reach::CompatDirectory).next()
-        && let CopyKind::Compat { driver, note } = &copy.kind
+        && copy.kind == LibraryKind::Compat
     {
-        return by_toolkit(case, copy, *driver, note.as_ref(), own);
+        return by_toolkit(case, copy, own);
     }
     Libcuda::Usable(own)
 }
@@ -97,17 +100,17 @@ fn empty(case: &mut Case<'_>, evidence: Vec<FindingEvidence>) -> Libcuda {
 /// A copy in the image that the loader finds before the host's.
 fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
     let evidence = seen(copy.path.clone(), "found before the host's driver library");
-    match &copy.kind {
-        CopyKind::Stub => stub(case, evidence),
-        CopyKind::Empty => empty(case, evidence),
-        CopyKind::Compat { driver, note } => compat(case, &copy.path, *driver, note.as_ref(), own, true),
-        CopyKind::Driver(version) if *version == own.version && version.is_some() => {
+    match copy.kind {
+        LibraryKind::Stub => stub(case, evidence),
+        LibraryKind::Empty | LibraryKind::Dangling => empty(case, evidence),
+        LibraryKind::Compat => compat(case, &copy.path, copy.version, copy.note.as_ref(), own, true),
+        LibraryKind::Driver if copy.version == own.version && own.version.is_some() => {
             baked_in(case, copy);
             Libcuda::Usable(own)
         }
-        CopyKind::Driver(version) => {
+        LibraryKind::Driver => {
             let version =
-                version.map_or_else(|| "of unknown version".to_owned(), |version| version.to_string());
+                copy.version.map_or_else(|| "of unknown version".to_owned(), |version| version.to_string());
             let host = own.version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
             let reason = format!("the image's own libcuda ({version}) comes before the host's ({host})");
             case.applies("V6", reason.clone());
@@ -118,12 +121,13 @@ fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
 }
 
 fn baked_in(case: &mut Case<'_>, copy: &DriverCopy) {
-    let what = match &copy.kind {
-        CopyKind::Driver(Some(version)) => format!("a driver library of {version}"),
-        CopyKind::Driver(None) => "a driver library".to_owned(),
-        CopyKind::Empty => "an empty driver library, as a committed container leaves it".to_owned(),
-        CopyKind::Stub => "a stub of the driver library".to_owned(),
-        CopyKind::Compat { .. } => "a cuda-compat library".to_owned(),
+    let what = match (copy.kind, copy.version) {
+        (LibraryKind::Driver, Some(version)) => format!("a driver library of {version}"),
+        (LibraryKind::Driver, None) => "a driver library".to_owned(),
+        (LibraryKind::Empty, _) => "an empty driver library, as a committed container leaves it".to_owned(),
+        (LibraryKind::Dangling, _) => "a dangling link to a driver library".to_owned(),
+        (LibraryKind::Stub, _) => "a stub of the driver library".to_owned(),
+        (LibraryKind::Compat, _) => "a cuda-compat library".to_owned(),
     };
     let message = format!("the image holds {what} where the host's is put");
     let fix = "delete it from the image: containers get the host's, and two of them can mix (803) or collide (WSL2)";
@@ -132,15 +136,10 @@ fn baked_in(case: &mut Case<'_>, copy: &DriverCopy) {
 }
 
 /// The toolkit's own decision about cuda-compat in its usual place.
-fn by_toolkit(
-    case: &mut Case<'_>,
-    copy: &DriverCopy,
-    driver: Option<DriverVersion>,
-    note: Option<&CompatNote>,
-    own: Driver,
-) -> Libcuda {
+fn by_toolkit(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
+    let note = copy.note.as_ref();
     let Some(host) = own.version else { return Libcuda::Usable(own) };
-    let Some(driver) = driver else { return by_cuda(case, note, own) };
+    let Some(driver) = copy.version else { return by_cuda(case, note, own) };
     let used = match note.filter(|note| !note.branches.is_empty()) {
         Some(note) => note.branches.contains(&host.branch()) && driver > host,
         None => driver.branch() > host.branch(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use cudock_batcher::Ticket;
+use cudock_batcher::{LaneAction, Ticket};
 use hyper::header;
 use hyper::http::response::Parts;
 use hyper::{Method, Request, StatusCode};
@@ -14,7 +14,7 @@ use crate::batching::answer::SplitError;
 use crate::batching::batchable::{BatchAnswer, BatchableRequest};
 use crate::batching::exchange::{ExchangeError, exchange, is_split};
 use crate::batching::forms::SplitFailure;
-use crate::batching::queue::{BatchResult, QueueAction, QueuedBatch, QueuedRequest, Unanswered};
+use crate::batching::queue::{BatchResult, QueuedBatch, QueuedRequest, Unanswered};
 use crate::batching::rows::{RequestRows, join};
 use crate::error::GatewayError;
 use crate::requests::body::OutgoingBody;
@@ -73,10 +73,10 @@ pub(crate) async fn submit(
 pub(crate) fn dispatch(state: &Arc<GatewayState>, upstream: &Arc<Upstream>) {
     loop {
         match upstream.queue.next_action() {
-            QueueAction::Run(batch) => {
+            LaneAction::Run(batch) => {
                 tokio::spawn(run(Arc::clone(state), Arc::clone(upstream), batch));
             }
-            QueueAction::WaitUntil(time) => {
+            LaneAction::WaitUntil(time) => {
                 let (state, upstream) = (Arc::clone(state), Arc::clone(upstream));
                 tokio::spawn(async move {
                     tokio::time::sleep_until(time.into()).await;
@@ -84,7 +84,7 @@ pub(crate) fn dispatch(state: &Arc<GatewayState>, upstream: &Arc<Upstream>) {
                 });
                 return;
             }
-            QueueAction::Idle => return,
+            LaneAction::Idle => return,
         }
     }
 }

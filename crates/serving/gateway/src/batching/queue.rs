@@ -60,15 +60,6 @@ pub(crate) struct QueuedBatch {
     pub(crate) requests: Vec<QueuedRequest>,
 }
 
-/// The next action of the queue.
-pub(crate) enum QueueAction {
-    Run(QueuedBatch),
-    /// Look again at this time; the caller arms a timer.
-    WaitUntil(Instant),
-    /// Nothing until a request is queued, a batch ends, or a timer that is armed already fires.
-    Idle,
-}
-
 impl BatchQueue {
     pub(crate) fn new(settings: BatcherSettings) -> Self {
         let full_rows = settings.max_rows;
@@ -169,7 +160,8 @@ impl BatchQueue {
         lock(&self.state).batcher.on_reads_drained(now);
     }
 
-    pub(crate) fn next_action(&self) -> QueueAction {
+    /// The next action. The caller arms a timer for `WaitUntil`; with `Idle`, one that is armed already is enough.
+    pub(crate) fn next_action(&self) -> LaneAction<QueuedBatch, Instant> {
         let now = self.time(Instant::now());
         let mut guard = lock(&self.state);
         let state = &mut *guard;
@@ -189,13 +181,13 @@ impl BatchQueue {
                     batch.tickets.iter().filter_map(|ticket| state.requests.remove(ticket)).collect();
                 state.batcher.recycle(batch.tickets);
                 state.running.push(batch.id);
-                QueueAction::Run(QueuedBatch { id: batch.id, requests })
+                LaneAction::Run(QueuedBatch { id: batch.id, requests })
             }
             LaneAction::WaitUntil(time) if state.timer.is_none_or(|timer| time < timer) => {
                 state.timer = Some(time);
-                QueueAction::WaitUntil(self.start + Duration::from_nanos(time.0))
+                LaneAction::WaitUntil(self.start + Duration::from_nanos(time.0))
             }
-            LaneAction::WaitUntil(_) | LaneAction::Idle => QueueAction::Idle,
+            LaneAction::WaitUntil(_) | LaneAction::Idle => LaneAction::Idle,
         }
     }
 

@@ -51,52 +51,50 @@ pub(crate) static PREDICT: PredictApi = PredictApi {
     has_handlers: false,
 };
 
-/// The format of a body of `/predict`.
+/// The format of the body of a request to `/predict`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestFormat {
-    Json,
-    Raw,
-    Npy,
+    /// One of the formats that responses have, too.
+    Tensors(BodyFormat),
     /// An image file.
     Image,
     /// A form with files.
     Form,
     /// A text, or JSON if the model takes no texts.
     PlainText,
-    Csv,
 }
 
 impl RequestFormat {
+    const JSON: Self = Self::Tensors(BodyFormat::Json);
+
     fn of(kind: &str, api: &PredictApi) -> Option<Self> {
         match kind {
-            CSV if api.has_csv => Some(Self::Csv),
             // The last two are what curl and simple clients send by default.
-            JSON | "text/json" | "" | "application/x-www-form-urlencoded" => Some(Self::Json),
-            OCTETS => Some(Self::Raw),
-            NPY | "application/npy" => Some(Self::Npy),
+            "text/json" | "" | "application/x-www-form-urlencoded" => Some(Self::JSON),
             "multipart/form-data" => Some(Self::Form),
             "text/plain" => Some(Self::PlainText),
             // The first bytes of a file say more about its type.
-            kind => kind.starts_with("image/").then_some(Self::Image),
+            kind if kind.starts_with("image/") => Some(Self::Image),
+            kind => BodyFormat::of(kind, api).map(Self::Tensors),
         }
     }
 
     /// The format of a body whose type the client did not state, or stated to be any bytes.
     fn guessed(self, api: &PredictApi, model: &Model, body: &[u8]) -> Self {
-        if !api.has_handlers || !matches!(self, Self::Json | Self::Raw) {
+        if !api.has_handlers || !matches!(self, Self::Tensors(BodyFormat::Json | BodyFormat::Raw)) {
             return self;
         }
         if model.inputs.image.is_some() && is_image(body) {
             return Self::Image;
         }
         let is_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'[' | b'"'));
-        if self == Self::Json && model.inputs.text.is_some() && !is_json { Self::PlainText } else { self }
+        if self == Self::JSON && model.inputs.text.is_some() && !is_json { Self::PlainText } else { self }
     }
 }
 
-/// The format of a response of `/predict`.
+/// The format of the body of a response of `/predict`, and of tensors in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BodyFormat {
+pub(super) enum BodyFormat {
     Json,
     Raw,
     Npy,
@@ -150,14 +148,14 @@ pub(crate) async fn predict(
     let (mut request, reservation) = if let Some(media) = Media::of(format, api, &model, &body.bytes)? {
         media.read(service, &model, api, &head.headers, body).await?
     } else {
-        let binary =
-            matches!(format, RequestFormat::Raw | RequestFormat::Npy) && !has_strings(&model.signature);
+        let binary = matches!(format, RequestFormat::Tensors(BodyFormat::Raw | BodyFormat::Npy))
+            && !has_strings(&model.signature);
         let text = if binary { 0 } else { body.bytes.len() };
         parse(service, &model, body, text, move |bytes, signature, limits| {
             let request = match format {
-                RequestFormat::Raw => raw::read(bytes, signature, limits)?,
-                RequestFormat::Npy => npy::read(bytes, signature, limits)?,
-                RequestFormat::Csv => csv::read(bytes, signature, limits)?,
+                RequestFormat::Tensors(BodyFormat::Raw) => raw::read(bytes, signature, limits)?,
+                RequestFormat::Tensors(BodyFormat::Npy) => npy::read(bytes, signature, limits)?,
+                RequestFormat::Tensors(BodyFormat::Csv) => csv::read(bytes, signature, limits)?,
                 _ => return envelope::read(bytes, api.envelope, signature, limits),
             };
             Ok(InferenceRequest { form: api.form, ..request })
@@ -384,7 +382,7 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Result<Option<f64>, HttpRej
 }
 
 fn request_format(headers: &HeaderMap, api: &PredictApi) -> Result<RequestFormat, HttpRejection> {
-    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(RequestFormat::Json) };
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(RequestFormat::JSON) };
     let kind = essence(kind.to_str().unwrap_or("?"));
     RequestFormat::of(kind, api).ok_or_else(|| {
         HttpRejection::UnsupportedMediaType(format!(
@@ -407,8 +405,7 @@ fn response_format(
 ) -> Result<BodyFormat, ServeError> {
     let body = match body {
         _ if api.responds_json => BodyFormat::Json,
-        RequestFormat::Raw => BodyFormat::Raw,
-        RequestFormat::Npy => BodyFormat::Npy,
+        RequestFormat::Tensors(format @ (BodyFormat::Raw | BodyFormat::Npy)) => format,
         _ => BodyFormat::Json,
     };
     let Some(accepted) = headers.get(header::ACCEPT) else { return Ok(body) };

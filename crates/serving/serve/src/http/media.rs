@@ -11,7 +11,7 @@ use cudock_tensor::{
 use futures_util::future::try_join_all;
 use hyper::header::{self, HeaderMap};
 
-use super::infer::{PredictApi, RequestFormat};
+use super::infer::{BodyFormat, PredictApi, RequestFormat};
 use crate::model::Model;
 use crate::service::ModelService;
 use crate::{COPIES, ServeError};
@@ -57,14 +57,14 @@ impl Media {
             RequestFormat::Image => Some(Self::Image(image_or_error()?)),
             RequestFormat::Form => Some(Self::Form(image_or_error()?)),
             RequestFormat::PlainText => text.cloned().map(Self::Text),
-            RequestFormat::Json => image
+            RequestFormat::Tensors(BodyFormat::Json) => image
                 .filter(|image| has_strings(image.request_signature(), image.index()))
                 .map(|image| Self::ImagesInJson(Arc::clone(image)))
                 .or_else(|| {
                     let text = text.filter(|text| has_strings(text.request_signature(), 0))?;
                     Some(Self::TextsInJson(Arc::clone(text)))
                 }),
-            RequestFormat::Raw | RequestFormat::Npy | RequestFormat::Csv => None,
+            RequestFormat::Tensors(_) => None,
         })
     }
 

@@ -39,8 +39,6 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) enum BeginError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("invalid regular expression for metrics")]
-    Regex(#[from] regex::Error),
     #[error("the command is empty")]
     NoCommand,
     #[error("cannot start {program}")]
@@ -82,7 +80,7 @@ impl<'a> Attempt<'a> {
         parameters.and_then(|json| fs::write(&path, json)).map_err(FileError::at("write", &path))?;
         let path = directory.log(start.attempt);
         let log = TrialLog::create(&path, MAX_LOG).map_err(FileError::at("create", &path))?;
-        let reader = ReportReader::new(start)?;
+        let reader = ReportReader::new(start);
         let memory = MemoryWatch::begin(&start.gpus, start.gpu_memory_limit);
         let (main, output) = spawn(start)?;
         let watched = pidfd_open(main, PidfdFlags::empty());

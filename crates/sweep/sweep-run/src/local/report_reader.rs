@@ -30,13 +30,13 @@ struct Reports {
 }
 
 impl ReportReader {
-    pub(crate) fn new(start: &AttemptStart) -> Result<Self, regex::Error> {
+    pub(crate) fn new(start: &AttemptStart) -> Self {
         let source = match &start.metrics {
             MetricSource::Stdout(format) => {
-                ReportSource::Output(LineParser::new(&start.objectives, format)?, LineSplitter::default())
+                ReportSource::Output(LineParser::new(&start.objectives, format), LineSplitter::default())
             }
             MetricSource::File { path, format } => ReportSource::File(
-                LineParser::new(&start.objectives, format)?,
+                LineParser::new(&start.objectives, format),
                 FileFollower::new(start.directory.join(path)),
             ),
             MetricSource::Mlflow { path } => {
@@ -48,7 +48,7 @@ impl ReportReader {
             counts: vec![0; start.objectives.len()],
             pending: Vec::new(),
         };
-        Ok(Self { source, reports })
+        Self { source, reports }
     }
 
     /// Reads bytes of output.

@@ -7,10 +7,12 @@ mod policy;
 mod resolve;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use cudock_base::{UsageError, Usd};
-use cudock_project::{Goal, ParameterValue, PassMode};
+use cudock_project::{Objective, ParameterValue, PassMode};
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::TerminationPolicy;
@@ -46,16 +48,6 @@ pub struct SweepPlan {
     pub retries: u32,
 }
 
-/// A metric to minimize or maximize.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Objective {
-    pub metric: String,
-    pub goal: Goal,
-    /// A value that is good enough: the report shows the cheapest way to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<f64>,
-}
-
 /// The source of metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -76,10 +68,60 @@ pub enum MetricFormat {
     Pairs,
     /// A JSON object per line, whose numbers are metrics; `step` or `epoch` is the step.
     Json,
-    /// A regular expression with a group `value`, and optionally groups `name` and `step`. Without `name` it is the first
-    /// objective. It was compiled once, so it is valid.
-    Regex(String),
+    /// Matches of a regular expression.
+    Regex(MetricPattern),
 }
+
+/// A regular expression with a group `value`, and optionally groups `name` and `step`. Without `name` it is the first
+/// objective.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MetricPattern(Regex);
+
+impl MetricPattern {
+    pub fn regex(&self) -> &Regex {
+        &self.0
+    }
+}
+
+impl FromStr for MetricPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // The last line of the library's message is the reason; those before it repeat the expression.
+        let regex = Regex::new(text).map_err(|error| {
+            let text = error.to_string();
+            let line = text.lines().last().unwrap_or_default();
+            format!("invalid regular expression: {}", line.trim_start_matches("error: "))
+        })?;
+        if regex.capture_names().flatten().any(|name| name == "value") {
+            return Ok(Self(regex));
+        }
+        Err("the pattern has no group `value`: write (?<value>[0-9.eE+-]+) around the number".to_owned())
+    }
+}
+
+impl TryFrom<String> for MetricPattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<MetricPattern> for String {
+    fn from(pattern: MetricPattern) -> Self {
+        pattern.0.as_str().to_owned()
+    }
+}
+
+impl PartialEq for MetricPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for MetricPattern {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

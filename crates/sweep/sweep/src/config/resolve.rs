@@ -5,13 +5,10 @@ use cudock_project::{
     LimitOptions, ManifestText, MetricOptions, MetricOrigin, MetricSyntax, Project, ProjectError,
     SamplerName, SweepOptions,
 };
-use regex::Regex;
 
 use super::checks::check;
 use super::policy::policy;
-use super::{
-    MetricFormat, MetricSource, Objective, Problem, SamplerKind, SweepLimits, SweepPlan, parameters,
-};
+use super::{MetricFormat, MetricSource, Problem, SamplerKind, SweepLimits, SweepPlan, parameters};
 
 /// Random trials of `tpe`, unless the file has another number.
 const STARTUP_TRIALS: u32 = 10;
@@ -42,15 +39,6 @@ fn locate(text: &ManifestText, problem: Problem) -> ProjectError {
 }
 
 fn build(project: &Project, options: &SweepOptions) -> Result<SweepPlan, Problem> {
-    let objectives: Vec<Objective> = options
-        .objectives
-        .iter()
-        .map(|objective| Objective {
-            metric: objective.metric.clone(),
-            goal: objective.goal,
-            target: objective.target,
-        })
-        .collect();
     let image = options.image.clone().or_else(|| project.manifest.workload.image.clone());
     let limits = limits(&options.limits)?;
     Ok(SweepPlan {
@@ -69,7 +57,7 @@ fn build(project: &Project, options: &SweepOptions) -> Result<SweepPlan, Problem
         trials_per_gpu: options.trials_per_gpu.unwrap_or(1),
         gpu_memory: options.gpu_memory.map(|size| size.0),
         retries: options.retries.unwrap_or(1),
-        objectives,
+        objectives: options.objectives.clone(),
     })
 }
 
@@ -126,7 +114,10 @@ fn metrics(options: &MetricOptions) -> Result<MetricSource, Problem> {
         return Ok(MetricSource::Mlflow { path: options.path.clone().unwrap_or_else(|| "mlruns".into()) });
     }
     let format = match (options.format.unwrap_or(MetricSyntax::Pairs), &options.pattern) {
-        (MetricSyntax::Regex, Some(pattern)) => regex_format(pattern)?,
+        (MetricSyntax::Regex, Some(pattern)) => {
+            let wrong = |message: String| Problem::new("sweep.metrics.pattern", message);
+            MetricFormat::Regex(pattern.parse().map_err(wrong)?)
+        }
         (MetricSyntax::Regex, None) => {
             let message = "`format = \"regex\"` needs a `pattern` such as \"accuracy: (?<value>[0-9.]+)\"";
             return Err(Problem::new("sweep.metrics.pattern", message));
@@ -144,19 +135,4 @@ fn metrics(options: &MetricOptions) -> Result<MetricSource, Problem> {
         (_, Some(_)) => Err(unused("path", "from = \"file\" or \"mlflow\"")),
         (_, None) => Ok(MetricSource::Stdout(format)),
     }
-}
-
-fn regex_format(pattern: &str) -> Result<MetricFormat, Problem> {
-    let wrong = |message: String| Problem::new("sweep.metrics.pattern", message);
-    // The last line of the library's message is the reason; those before it repeat the expression.
-    let reason = |error: regex::Error| {
-        let text = error.to_string();
-        let line = text.lines().last().unwrap_or_default();
-        wrong(format!("invalid regular expression: {}", line.trim_start_matches("error: ")))
-    };
-    let regex = Regex::new(pattern).map_err(reason)?;
-    if regex.capture_names().flatten().any(|name| name == "value") {
-        return Ok(MetricFormat::Regex(pattern.to_owned()));
-    }
-    Err(wrong("the pattern has no group `value`: write (?<value>[0-9.eE+-]+) around the number".to_owned()))
 }

@@ -22,29 +22,22 @@ pub(crate) struct Observation<'a> {
 
 /// A sampler with what it has computed in advance.
 #[derive(Debug, Clone)]
-pub(crate) enum Sampler {
-    Grid(Grid),
-    Random,
-    Sobol,
-    Tpe { startup_trials: u32 },
+pub(crate) struct Sampler {
+    kind: SamplerKind,
+    /// Empty unless every combination is tried.
+    grid: Grid,
 }
 
 impl Sampler {
     pub(crate) fn new(plan: &SweepPlan) -> Self {
-        match plan.sampler {
-            SamplerKind::Grid => Self::Grid(Grid::new(&plan.space).unwrap_or_default()),
-            SamplerKind::Random => Self::Random,
-            SamplerKind::Sobol => Self::Sobol,
-            SamplerKind::Tpe { startup_trials } => Self::Tpe { startup_trials },
-        }
+        let kind = plan.sampler;
+        let grid = if kind == SamplerKind::Grid { Grid::new(&plan.space) } else { None };
+        Self { kind, grid: grid.unwrap_or_default() }
     }
 
     /// The number of trials after which nothing is left to try.
     pub(crate) fn combinations(&self) -> Option<usize> {
-        match self {
-            Self::Grid(grid) => Some(grid.len()),
-            _ => None,
-        }
+        (self.kind == SamplerKind::Grid).then(|| self.grid.len())
     }
 
     /// The parameters of a trial; none if all combinations were tried.
@@ -55,13 +48,13 @@ impl Sampler {
         observations: impl Iterator<Item = Observation<'a>>,
     ) -> Option<Assignment> {
         let (space, seed) = (&plan.space, plan.seed);
-        Some(match self {
-            Self::Grid(grid) => return grid.combination(space, trial),
-            Self::Random => random(space, seed, trial),
-            Self::Sobol => sobol::point(space, seed, trial),
-            Self::Tpe { startup_trials } => {
+        Some(match self.kind {
+            SamplerKind::Grid => return self.grid.combination(space, trial),
+            SamplerKind::Random => random(space, seed, trial),
+            SamplerKind::Sobol => sobol::point(space, seed, trial),
+            SamplerKind::Tpe { startup_trials } => {
                 let observations: Vec<_> = observations.collect();
-                if observations.len() < usize::try_from(*startup_trials).unwrap_or(usize::MAX).max(1) {
+                if observations.len() < usize::try_from(startup_trials).unwrap_or(usize::MAX).max(1) {
                     random(space, seed, trial)
                 } else {
                     tpe::propose(space, seed, trial, observations)

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use cudock_base::Usd;
+use cudock_project::Objective;
 use serde::{Deserialize, Serialize};
 
 use super::trial::cost_of;
 use super::{ApplyError, Sweep, Trial};
-use crate::config::Objective;
 use crate::policy::Score;
 use crate::space::Assignment;
 

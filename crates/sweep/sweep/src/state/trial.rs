@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_base::{Timestamp, Usd};
-use cudock_project::Goal;
+use cudock_project::{Goal, Objective};
 
-use crate::config::Objective;
 use crate::journal::{AttemptEnd, StopReason, TrialHandle, TrialId};
 use crate::policy::Score;
 use crate::space::Assignment;

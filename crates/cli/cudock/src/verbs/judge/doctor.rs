@@ -3,14 +3,17 @@
 use cudock_base::text::format::count;
 use cudock_cli::DoctorArgs;
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_facts::formats::{ReportedFinding, ServiceFormat};
-use cudock_host::{Check, CheckStatus, Diagnosis, Host, Root, examine, probe};
+use cudock_host::{Check, Diagnosis, Host, Root, checks, examine, probe};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome, chain};
 use crate::finding_text::{self, FindingText, severity_label};
-use crate::output::{self, BOLD, DIM, DoctorFormat, GREEN, RED, TableUsed, YELLOW, line, styled};
+use crate::output::{
+    self, Annotations, BOLD, DIM, DoctorFormat, GREEN, RED, TableUsed, YELLOW, line, styled,
+};
 use crate::steps::nvml::ask_nvml;
 
 const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "frameworks"];
@@ -18,7 +21,10 @@ const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "fra
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DoctorReport<'a> {
     schema: u8,
-    status: CheckStatus,
+    /// The highest severity of its checks.
+    #[serde(rename = "status", serialize_with = "checks::status::serialize")]
+    #[schemars(schema_with = "checks::status::json_schema")]
+    severity: Option<Severity>,
     #[serde(flatten)]
     diagnosis: &'a Diagnosis,
     host: &'a Host,
@@ -42,16 +48,15 @@ pub(crate) fn run(
     let tables = output::tables_used(facts, &TABLES);
     match format {
         DoctorFormat::Json => {
-            let status = diagnosis.worst();
             output::json(&DoctorReport {
                 schema: 1,
-                status,
+                severity: diagnosis.worst(),
                 diagnosis: &diagnosis,
                 host: &host,
                 tables: &tables,
             });
         }
-        DoctorFormat::Github => {
+        DoctorFormat::Other(Annotations) => {
             let findings = diagnosis.checks.iter().filter_map(Check::finding);
             let findings: Vec<_> = findings.map(ReportedFinding::new).collect();
             output::findings(facts, ServiceFormat::Github, &findings);
@@ -59,7 +64,7 @@ pub(crate) fn run(
         DoctorFormat::Text => print(&host, &diagnosis, is_verbose),
     }
     output::warn_if_stale(&tables);
-    Ok(if diagnosis.worst() == CheckStatus::Problem { Outcome::No } else { Outcome::Yes })
+    Ok(if diagnosis.worst() == Some(Severity::Error) { Outcome::No } else { Outcome::Yes })
 }
 
 fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
@@ -82,13 +87,13 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
         finding_text::print(
             0,
             &FindingText {
-                label: check.status.severity().map_or((GREEN, "ok"), severity_label),
+                label: check.severity.map_or((GREEN, "ok"), severity_label),
                 position: None,
                 message: &check.message,
                 code: check.code,
                 excerpt: None,
                 evidence: if verbose { &check.evidence } else { &[] },
-                fix: check.fix.as_deref().filter(|_| check.status != CheckStatus::Ok),
+                fix: check.fix.as_deref().filter(|_| check.severity.is_some()),
             },
         );
     }
@@ -96,8 +101,8 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
 }
 
 fn print_summary(checks: &[Check]) {
-    let number = |status| checks.iter().filter(|check| check.status == status).count();
-    let (errors, warnings) = (number(CheckStatus::Problem), number(CheckStatus::Warning));
+    let number = |severity| checks.iter().filter(|check| check.severity == Some(severity)).count();
+    let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
     let summary = match (errors, warnings) {
         (0, 0) => styled(GREEN, "No problems found."),
         (0, warnings) => styled(YELLOW, &format!("{}.", count(warnings, "warning"))),
@@ -106,8 +111,8 @@ fn print_summary(checks: &[Check]) {
             styled(RED, &format!("{}, {}.", count(errors, "error"), count(warnings, "warning")))
         }
     };
-    let worst = if errors > 0 { CheckStatus::Problem } else { CheckStatus::Warning };
-    let code = checks.iter().filter(|check| check.status == worst).find_map(|check| check.code);
+    let worst = if errors > 0 { Severity::Error } else { Severity::Warning };
+    let code = checks.iter().filter(|check| check.severity == Some(worst)).find_map(|check| check.code);
     let details = code.map_or_else(String::new, |code| format!(" Details: cudock explain {code}"));
     line(format!("\n{summary}{details}"));
 }

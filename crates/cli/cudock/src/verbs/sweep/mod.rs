@@ -15,7 +15,7 @@ use cudock_sweep_run::{DriveEnd, ProjectSweep, SweepDir, SweepError, SweepObserv
 
 use self::azure::AzureEnd;
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, PlanFormat, line, note, redraws, status, warning, width};
+use crate::output::{self, Csv, PlanFormat, line, note, redraws, status, warning, width};
 
 /// Lines of the live table.
 const LIVE_ROWS: usize = 20;
@@ -119,7 +119,7 @@ fn print(sweep: &Sweep, directory: &SweepDir, format: PlanFormat, is_verbose: bo
     match format {
         PlanFormat::Text => line(view::show(sweep, &logs, now, is_verbose)),
         PlanFormat::Json => output::json(&view::report(sweep, &logs, now)),
-        PlanFormat::Csv => line(view::csv(sweep, now).trim_end()),
+        PlanFormat::Other(Csv) => line(view::csv(sweep, now).trim_end()),
     }
     if sweep.end().is_some() && sweep.front().is_empty() { Outcome::No } else { Outcome::Yes }
 }

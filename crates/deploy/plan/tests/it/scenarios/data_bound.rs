@@ -8,9 +8,10 @@
 use cudock_facts::services::AzureOffering;
 use std::time::Duration;
 
-use cudock_plan::{Access, PartKind};
+use cudock_facts::tables::DataAccess;
+use cudock_plan::PartKind;
 
-use crate::support::workloads::{PASSES, data_bound_training, hours};
+use crate::support::workloads::{data_bound_training, hours};
 use crate::support::{embedded_plan, first, fixed_plan, named, of, parts, usd, warned};
 
 const A100: &str = "Standard_NC24ads_A100_v4";
@@ -18,7 +19,7 @@ const H100: &str = "Standard_NC40ads_H100_v5";
 
 #[test]
 fn without_the_data_the_a100_wins() {
-    let mut workload = data_bound_training(Access::Stream { passes: PASSES });
+    let mut workload = data_bound_training(DataAccess::Stream);
     workload.data = None;
     let plan = fixed_plan(&workload);
     // 156.667 + 36,000 = 36,156.667 s = 602 min: x 3.673 / 60 min = 36.85243, against 70.03267 at 6.98. A machine of one's
@@ -29,7 +30,7 @@ fn without_the_data_the_a100_wins() {
 
 #[test]
 fn streamed_from_blob_the_faster_network_wins_though_its_machine_costs_twice_as_much() {
-    let workload = data_bound_training(Access::Stream { passes: PASSES });
+    let workload = data_bound_training(DataAccess::Stream);
     let plan = fixed_plan(&workload);
     // A machine of one's own costs the same within what is assumed, and a page names it.
     assert_eq!(named(&first(&plan)), (AzureOffering::Vm, H100, "eastus"));
@@ -52,7 +53,7 @@ fn streamed_from_blob_the_faster_network_wins_though_its_machine_costs_twice_as_
 
 #[test]
 fn the_a100_waits_half_of_its_time_and_says_so() {
-    let workload = data_bound_training(Access::Stream { passes: PASSES });
+    let workload = data_bound_training(DataAccess::Stream);
     let plan = fixed_plan(&workload);
     let a100 = of(&plan, AzureOffering::MlServerless, A100);
     // 5 GB/s wanted, 2.5 GB/s there: 10 h become 20 h.
@@ -68,7 +69,7 @@ fn the_a100_waits_half_of_its_time_and_says_so() {
 
 #[test]
 fn copied_to_the_machines_own_disk_first_the_a100_wins_again() {
-    let workload = data_bound_training(Access::Stage);
+    let workload = data_bound_training(DataAccess::Stage);
     let plan = fixed_plan(&workload);
     assert_eq!(named(&first(&plan)), (AzureOffering::Vm, A100, "eastus"));
     let best = of(&plan, AzureOffering::MlServerless, A100);
@@ -90,7 +91,7 @@ fn copied_to_the_machines_own_disk_first_the_a100_wins_again() {
 
 #[test]
 fn either_way_is_the_cheaper_of_the_two() {
-    let either = data_bound_training(Access::Either { passes: PASSES });
+    let either = data_bound_training(DataAccess::Either);
     let plan = fixed_plan(&either);
     assert_eq!(of(&plan, AzureOffering::MlServerless, A100).cost.total, usd(37, 403_720_253));
     // What does not fit on the disk is streamed: 64 GiB temporary and 960 GiB NVMe do not hold 2 TB.
@@ -106,7 +107,7 @@ fn either_way_is_the_cheaper_of_the_two() {
 
 #[test]
 fn data_of_another_region_is_paid_for_on_the_way() {
-    let mut workload = data_bound_training(Access::Stage);
+    let mut workload = data_bound_training(DataAccess::Stage);
     if let Some(data) = &mut workload.data {
         data.region = Some("westeurope".to_owned());
     }
@@ -119,7 +120,7 @@ fn data_of_another_region_is_paid_for_on_the_way() {
 
 #[test]
 fn the_tables_of_today_warn_of_the_slow_network() {
-    let workload = data_bound_training(Access::Stream { passes: PASSES });
+    let workload = data_bound_training(DataAccess::Stream);
     let plan = embedded_plan(&workload);
     let a100 = of(&plan, AzureOffering::Vm, A100);
     assert!(warned(&a100).contains(&"CD0903"));

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_base::{Rate, Usd};
-use cudock_facts::tables::ComputeFormat;
+use cudock_facts::tables::{ComputeFormat, DataAccess};
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
-    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Priority, Spot, Start, Work,
-    Workload,
+    Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Priority, Spot, Start, Work, Workload,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -136,11 +135,8 @@ fn machine() -> BoxedStrategy<MachineNeeds> {
 }
 
 fn data() -> BoxedStrategy<Option<DataNeeds>> {
-    let access = prop_oneof![
-        small_number().prop_map(|passes| Access::Stream { passes }),
-        Just(Access::Stage),
-        small_number().prop_map(|passes| Access::Either { passes }),
-    ];
+    let access = select(vec![DataAccess::Stream, DataAccess::Stage, DataAccess::Either]);
+    let access = (access, small_number());
     let storages = vec![
         "blob-hot",
         "blob-cool",
@@ -152,9 +148,9 @@ fn data() -> BoxedStrategy<Option<DataNeeds>> {
     let region = option::of(select(vec!["eastus", "westeurope", "atlantis"]).prop_map(str::to_owned));
     let bytes = || prop_oneof![3 => (0_u64..20_000).prop_map(|gb| gb * GB), 1 => number()];
     let data = (bytes(), select(storages), region, access, option::of(number()), number(), bytes()).prop_map(
-        |(bytes, storage, region, access, rate_per_gpu, read_size, leaves)| {
+        |(bytes, storage, region, (access, passes), rate_per_gpu, read_size, leaves)| {
             let storage = storage.to_owned();
-            DataNeeds { bytes, storage, region, access, rate_per_gpu, read_size, leaves }
+            DataNeeds { bytes, storage, region, access, passes, rate_per_gpu, read_size, leaves }
         },
     );
     option::of(data).boxed()

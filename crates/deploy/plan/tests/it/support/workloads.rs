@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_base::Rate;
+use cudock_facts::tables::DataAccess;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
-    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Spot, Start, Work, Workload,
+    Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Spot, Start, Work, Workload,
 };
 
 pub(crate) const GB: u64 = 1_000_000_000;
@@ -119,10 +120,10 @@ pub(crate) fn batch_job() -> Workload {
 }
 
 /// How often ten hours at five GB a second go over 800 GB: 36,000 s x 5 GB/s = 180,000 GB.
-pub(crate) const PASSES: u32 = 225;
+const PASSES: u32 = 225;
 
 /// Ten hours over 800 GB in Blob Storage by a loop that takes in five GB a second on either GPU.
-pub(crate) fn data_bound_training(access: Access) -> Workload {
+pub(crate) fn data_bound_training(access: DataAccess) -> Workload {
     let mut workload = job(hours(10));
     workload.gpu.memory = 60 * GB;
     workload.gpu.models = vec!["A100-80".to_owned(), "H100-NVL".to_owned()];
@@ -133,6 +134,7 @@ pub(crate) fn data_bound_training(access: Access) -> Workload {
         storage: "blob-hot".to_owned(),
         region: None,
         access,
+        passes: PASSES,
         rate_per_gpu: Some(5 * GB),
         read_size: 8_000_000,
         leaves: 0,
@@ -171,7 +173,7 @@ pub(crate) fn all() -> Vec<(&'static str, Workload)> {
         ("5 requests/s by day", daytime_inference(5000)),
         ("27 trials, 3 at a time", sweep()),
         ("CUDA batch job, 40 minutes", batch_job()),
-        ("data-bound training", data_bound_training(Access::Either { passes: PASSES })),
+        ("data-bound training", data_bound_training(DataAccess::Either)),
         ("spot, checkpoint every 30 minutes", spot_training()),
         ("V100-only binary", volta_binary()),
     ]

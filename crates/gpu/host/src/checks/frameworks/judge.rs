@@ -1,8 +1,9 @@
 //! Judges how a build fits the driver and the GPUs.
 
+use cudock_facts::finding::Severity;
 use cudock_facts::version::DriverVersion;
 
-use crate::checks::{CheckContext, CheckStatus, Verdict, codes};
+use crate::checks::{CheckContext, Verdict, codes};
 use crate::frameworks::Build;
 
 /// The judgment about a build.
@@ -13,8 +14,8 @@ pub(super) struct Judgment {
     pub(super) finding: Option<JudgedFinding>,
 }
 
-/// The status, the code and the fix.
-type JudgedFinding = (CheckStatus, &'static str, String);
+/// The severity, the code and the fix.
+type JudgedFinding = (Severity, &'static str, String);
 
 impl Judgment {
     pub(super) fn new(
@@ -40,7 +41,7 @@ pub(super) fn judge(context: &CheckContext<'_>, build: &Build) -> Judgment {
     {
         let reason = format!("driver {driver} is too old, {minimum} is needed (error 35)");
         let fix = build.fix_for_old_driver(context.facts, Some(minimum), context.driver);
-        let finding = (CheckStatus::Problem, codes::DRIVER_TOO_OLD, fix);
+        let finding = (Severity::Error, codes::DRIVER_TOO_OLD, fix);
         return Judgment::new(Verdict::Fails, Some(35), reason, Some(finding));
     }
     let judgment = code(context, build);
@@ -57,7 +58,7 @@ fn code(context: &CheckContext<'_>, build: &Build) -> Judgment {
     let fix_for_no_code = build.fix_for_no_code(context.facts, &context.capabilities(), context.driver);
     let Some(sass) = build.sass.as_deref() else {
         let fix = "run a small kernel to find out; newer tables can be added with --facts".to_owned();
-        let finding = Some((CheckStatus::Note, codes::BUILD_UNKNOWN, fix));
+        let finding = Some((Severity::Note, codes::BUILD_UNKNOWN, fix));
         return Judgment::new(Verdict::Unknown, None, "its GPU code is not in the tables", finding);
     };
     let ptx = build.ptx.as_deref().unwrap_or_default();
@@ -78,7 +79,7 @@ fn code(context: &CheckContext<'_>, build: &Build) -> Judgment {
                 );
                 let minimum = min_driver(context, build);
                 let fix = build.fix_for_old_driver(context.facts, minimum, context.driver);
-                let finding = Some((CheckStatus::Problem, codes::PTX_TOO_NEW, fix));
+                let finding = Some((Severity::Error, codes::PTX_TOO_NEW, fix));
                 return Judgment::new(Verdict::Fails, Some(222), reason, finding);
             }
             compiled = Some((true, code.to_string()));
@@ -86,19 +87,19 @@ fn code(context: &CheckContext<'_>, build: &Build) -> Judgment {
         }
         if build.ptx.is_none() {
             let reason = format!("no SASS for capability {capability}, and the tables do not list its PTX");
-            let finding = Some((CheckStatus::Warning, codes::BUILD_UNKNOWN, fix_for_no_code.clone()));
+            let finding = Some((Severity::Warning, codes::BUILD_UNKNOWN, fix_for_no_code.clone()));
             return Judgment::new(Verdict::Unknown, None, reason, finding);
         }
         let list: Vec<String> = sass.iter().map(ToString::to_string).collect();
         let reason = format!("no code for capability {capability}, it has {} (error 209)", list.join(" "));
-        let finding = Some((CheckStatus::Problem, codes::NO_CODE_FOR_GPU, fix_for_no_code.clone()));
+        let finding = Some((Severity::Error, codes::NO_CODE_FOR_GPU, fix_for_no_code.clone()));
         return Judgment::new(Verdict::Fails, Some(209), reason, finding);
     }
     match compiled {
         Some((true, code)) => {
             let reason =
                 format!("runs after the driver compiles its {code} PTX; the first start takes minutes");
-            let finding = Some((CheckStatus::Note, codes::JIT_ONLY, fix_for_no_code));
+            let finding = Some((Severity::Note, codes::JIT_ONLY, fix_for_no_code));
             Judgment::new(Verdict::Jit, None, reason, finding)
         }
         Some((false, code)) => {
@@ -122,9 +123,9 @@ pub(super) fn cpu_only(
     context: &CheckContext<'_>,
     reason: &str,
     code: &'static str,
-    status: CheckStatus,
+    severity: Severity,
     fix: String,
 ) -> Judgment {
-    let finding = context.has_gpu().then_some((status, code, fix));
+    let finding = context.has_gpu().then_some((severity, code, fix));
     Judgment::new(Verdict::Cpu, None, reason, finding)
 }

@@ -3,9 +3,11 @@
 mod judge;
 mod torch;
 
+use cudock_facts::finding::Severity;
+
 use self::judge::{Judgment, cpu_only, judge};
-use super::{Area, Check, CheckContext, CheckStatus, FrameworkReport, Verdict, codes};
-use crate::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support, builds};
+use super::{Area, Check, CheckContext, FrameworkReport, Verdict, codes};
+use crate::frameworks::{Build, MissingLibraryEffect, Support, builds};
 use crate::host::PythonEnvironment;
 
 pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) -> Vec<FrameworkReport> {
@@ -25,19 +27,14 @@ fn judgment(context: &CheckContext<'_>, python: &PythonEnvironment, build: &Buil
     match &build.support {
         Support::Cuda => {}
         Support::Cpu { reason, severity, fix } => {
-            let status = match severity {
-                CpuBuildSeverity::Problem => CheckStatus::Problem,
-                CpuBuildSeverity::Warning => CheckStatus::Warning,
-                CpuBuildSeverity::Note => CheckStatus::Note,
-            };
-            return cpu_only(context, reason, codes::CPU_BUILD, status, fix.clone());
+            return cpu_only(context, reason, codes::CPU_BUILD, *severity, fix.clone());
         }
         Support::OtherVendor { fix } => {
             let reason = "built for AMD's GPUs";
-            return cpu_only(context, reason, codes::BUILT_FOR_ROCM, CheckStatus::Problem, fix.clone());
+            return cpu_only(context, reason, codes::BUILT_FOR_ROCM, Severity::Error, fix.clone());
         }
         Support::NotInTables { fix } => {
-            let finding = Some((CheckStatus::Note, codes::BUILD_UNKNOWN, fix.clone()));
+            let finding = Some((Severity::Note, codes::BUILD_UNKNOWN, fix.clone()));
             return Judgment::new(Verdict::Unknown, None, "this release is not in the tables", finding);
         }
     }
@@ -46,7 +43,7 @@ fn judgment(context: &CheckContext<'_>, python: &PythonEnvironment, build: &Buil
     };
     if let Some(first) = build.needs.iter().find(|soname| !has_library(context, python, soname)) {
         let reason = format!("{first} is not installed: {how}");
-        return cpu_only(context, &reason, codes::LIBRARY_NOT_INSTALLED, CheckStatus::Problem, fix.clone());
+        return cpu_only(context, &reason, codes::LIBRARY_NOT_INSTALLED, Severity::Error, fix.clone());
     }
     let mut judgment = judge(context, build);
     // Libraries in wheels are not on the loader's path: the program must load them first.
@@ -82,10 +79,10 @@ fn push_report(
     let message = format!("{name} {version}, {label}: {reason}");
     checks.push(match finding {
         None => Check {
-            status: if verdict == Verdict::Works { CheckStatus::Ok } else { CheckStatus::Note },
+            severity: (verdict != Verdict::Works).then_some(Severity::Note),
             ..Check::ok(Area::Frameworks, message)
         },
-        Some((status, code, fix)) => Check::new(Area::Frameworks, status, code, message, fix),
+        Some((severity, code, fix)) => Check::new(Area::Frameworks, severity, code, message, fix),
     });
     reports.push(FrameworkReport { name, version, build: label, verdict, error, reason });
 }

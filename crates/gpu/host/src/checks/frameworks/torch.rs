@@ -73,7 +73,7 @@ fn requirements(unmet: &[Unmet], framework: &str, checks: &mut Vec<Check>) {
                     "{framework} needs {}{wanted}, which is not installed: import fails",
                     library.name
                 );
-                Check::problem(Area::Frameworks, codes::LIBRARY_NOT_INSTALLED, message, fix)
+                Check::error(Area::Frameworks, codes::LIBRARY_NOT_INSTALLED, message, fix)
             }
             Some(installed) => {
                 let message = format!(

@@ -7,9 +7,9 @@ use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use cudock_base::{Algorithm, Digest, Hasher};
+use cudock_base::{Algorithm, Codec, Digest, Hasher};
 
-use crate::layer::{Codec, LayerInput, LayerLimits};
+use crate::layer::{LayerInput, LayerLimits, decompressor};
 use crate::unpack::error::LayerError;
 
 const BLOCK: usize = 512 << 10;
@@ -81,7 +81,7 @@ fn read_hashed_in_place<T>(
 type Block = io::Result<Vec<u8>>;
 
 fn decode(bytes: &[u8], consumed: &AtomicU64, to: &SyncSender<Block>, unused: &Receiver<Vec<u8>>) {
-    let mut decoder = match Codec::detect(bytes).decoder(CountingReader { rest: bytes, consumed }) {
+    let mut decoder = match decompressor(Codec::detect(bytes), CountingReader { rest: bytes, consumed }) {
         Ok(decoder) => decoder,
         Err(error) => {
             let _ = to.send(Err(error));

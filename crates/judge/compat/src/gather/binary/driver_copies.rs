@@ -1,10 +1,10 @@
 //! Finds copies of libcuda in a subject.
 
 use cudock_facts::version::DriverVersion;
-use cudock_host::host::FoundBy;
+use cudock_host::host::{FoundBy, LibraryKind};
 use cudock_host::loader::Directory;
 
-use crate::evidence::{CopyKind, DriverCopy, Reach};
+use crate::evidence::{DriverCopy, Reach};
 use crate::gather::base_name;
 use crate::gather::contents::Contents;
 
@@ -16,15 +16,10 @@ const LARGEST_STUB: u64 = 1 << 20;
 pub(crate) fn find(files: &dyn Contents, directories: &[Directory]) -> Vec<DriverCopy> {
     let mut copies = Vec::new();
     for directory in directories {
-        let reach = match directory.found_by {
-            FoundBy::LibraryPath => Reach::LibraryPath,
-            FoundBy::Configuration => Reach::Configuration,
-            FoundBy::Default => Reach::Default,
-            FoundBy::NotSearched => Reach::NotSearched,
-        };
+        let reach = Reach::Loader(directory.found_by);
         let path = format!("{}/libcuda.so.1", directory.path);
         copies.extend(copy(files, path, reach));
-        if reach == Reach::Default {
+        if directory.found_by == FoundBy::Default {
             // What a committed container leaves: files of a driver without the link to them.
             for name in files.names(&directory.path).into_iter().filter(|name| is_versioned(name)) {
                 let found = copy(files, format!("{}/{name}", directory.path), reach);
@@ -59,14 +54,15 @@ fn copy(files: &dyn Contents, path: String, reach: Reach) -> Option<DriverCopy> 
     let version = version.and_then(|(_, version)| version.parse::<DriverVersion>().ok());
     let in_compat = real.contains("/compat/") || real.contains("/cuda-compat");
     let kind = if size == 0 {
-        CopyKind::Empty
+        LibraryKind::Empty
     } else if real.contains("/stubs/") || (size < LARGEST_STUB && version.is_none()) {
-        CopyKind::Stub
+        LibraryKind::Stub
     } else if in_compat || reach == Reach::CompatDirectory {
-        let note = files.elf(&real).and_then(|facts| facts.note.clone());
-        CopyKind::Compat { driver: version, note }
+        LibraryKind::Compat
     } else {
-        CopyKind::Driver(version)
+        LibraryKind::Driver
     };
-    Some(DriverCopy { path, kind, reach })
+    let facts = (kind == LibraryKind::Compat).then(|| files.elf(&real)).flatten();
+    let note = facts.and_then(|facts| facts.note.clone());
+    Some(DriverCopy { path, kind, version, note, reach })
 }

@@ -6,10 +6,11 @@ use cudock_facts::lookup::{CudaImage, ImageTag, split_reference};
 use cudock_facts::tables::{ImageRequirement, TagStatus, Tags};
 use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
 use cudock_host::frameworks::Build;
+use cudock_host::host::LibraryKind;
 use pep440_rs::Version;
 
 use crate::codes;
-use crate::evidence::{BuildFailure, CopyKind, DriverCopy, Evidence, Reach, Unread};
+use crate::evidence::{BuildFailure, DriverCopy, Evidence, Reach, Unread};
 use cudock_manifests::{DeclaredImage, DeclaredPackage};
 
 /// The contents of a base image.
@@ -117,7 +118,9 @@ fn cuda(facts: &Facts, image: &DeclaredImage, tag: &str, at: &str, evidence: &mu
     if let Some(branch) = facts.drivers().branch_with(cuda.version()) {
         evidence.driver_copies.push(DriverCopy {
             path: format!("{at}: {}", image.reference),
-            kind: CopyKind::Compat { driver: Some(DriverVersion::of_branch(branch.branch)), note: None },
+            kind: LibraryKind::Compat,
+            version: Some(DriverVersion::of_branch(branch.branch)),
+            note: None,
             reach: Reach::CompatDirectory,
         });
     }

@@ -3,8 +3,9 @@
 //! it runs on.
 
 use cudock_facts::Facts;
+use cudock_facts::finding::Severity;
 use cudock_facts::version::CudaVersion;
-use cudock_host::frameworks::{CpuBuildSeverity, Support};
+use cudock_host::frameworks::Support;
 
 use crate::evidence::{Artifact, ArtifactKind, Code, Runtime};
 use cudock_manifests::{Declared, DeclaredPackage, Manager};
@@ -144,7 +145,7 @@ fn support(family: &Family, flavor: Flavor) -> Support {
         Flavor::Gpu => Support::Cuda,
         Flavor::Cpu => Support::Cpu {
             reason: format!("the file asks conda for a CPU build of {}", family.name),
-            severity: CpuBuildSeverity::Problem,
+            severity: Severity::Error,
             fix: family.fix.to_owned(),
         },
         Flavor::Rocm => Support::OtherVendor { fix: family.fix.to_owned() },

@@ -10,7 +10,7 @@ use std::fmt::Display;
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_host::Verdict;
-use cudock_host::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support};
+use cudock_host::frameworks::{Build, MissingLibraryEffect, Support};
 
 use super::libcuda::{Driver, Libcuda};
 use super::{ArtifactJudgement, Case, Failure, Stop, fails, other_error, seen};
@@ -105,12 +105,7 @@ impl ArtifactCase<'_, '_> {
         match &artifact.support {
             Support::Cuda => Ok(()),
             Support::Cpu { reason, severity, fix } => {
-                let severity = match severity {
-                    CpuBuildSeverity::Problem => Severity::Error,
-                    CpuBuildSeverity::Warning => Severity::Warning,
-                    CpuBuildSeverity::Note => Severity::Note,
-                };
-                self.find(severity, codes::CPU_BUILD, reason, evidence, fix);
+                self.find(*severity, codes::CPU_BUILD, reason, evidence, fix);
                 Err(Stop::new(Verdict::Cpu, reason))
             }
             Support::OtherVendor { fix } => {

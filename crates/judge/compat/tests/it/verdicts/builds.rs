@@ -1,9 +1,10 @@
 //! Frameworks as the tables have them, and builds that cannot use a card.
 
 use cudock_compat::evidence::{ArtifactKind, Code, Role, Runtime};
+use cudock_facts::finding::Severity;
 use cudock_facts::lookup::TorchWheel;
 use cudock_facts::version::{CudaRelease, CudaVersion, PtxArch, PtxIsa, SmArch};
-use cudock_host::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support};
+use cudock_host::frameworks::{Build, MissingLibraryEffect, Support};
 
 use super::given::{Part, artifact};
 use super::support::facts;
@@ -92,7 +93,7 @@ pub(crate) fn jax(plugin: &str, version: &str) -> Part {
 }
 
 /// A framework that was built for the CPU.
-pub(crate) fn cpu_build(name: &str, severity: CpuBuildSeverity) -> Part {
+pub(crate) fn cpu_build(name: &str, severity: Severity) -> Part {
     let (reason, fix) = ("not compiled with CUDA enabled".to_owned(), "install the CUDA build".to_owned());
     artifact(name, ArtifactKind::Framework).support(Support::Cpu { reason, severity, fix })
 }

@@ -1,6 +1,7 @@
 //! §4: cuda-compat, where the container toolkit looks for it and where the loader comes to it first.
 
-use cudock_compat::evidence::{CompatNote, CopyKind, Reach};
+use cudock_compat::evidence::{CompatNote, DriverCopy, Reach};
+use cudock_host::host::{FoundBy, LibraryKind};
 
 use super::support::*;
 
@@ -133,9 +134,9 @@ case!(
     a_note_without_branches_goes_by_the_cuda_version,
     "C2",
     ptx(&[("compute_87", "9.2")]).runtime("13.2").in_image().libcuda(
-        CopyKind::Compat {
-            driver: None,
-            note: Some(CompatNote { cuda: Some("13.2".parse().unwrap()), branches: vec![] })
+        DriverCopy {
+            note: Some(CompatNote { cuda: Some("13.2".parse().unwrap()), branches: vec![] }),
+            ..copy(LibraryKind::Compat)
         },
         Reach::CompatDirectory
     ),
@@ -204,7 +205,7 @@ case!(
 case!(
     compat_where_nobody_looks_is_not_used,
     "C4",
-    needs_12_4().in_image().libcuda(compat("550.54.15"), Reach::NotSearched),
+    needs_12_4().in_image().libcuda(compat("550.54.15"), Reach::Loader(FoundBy::NotSearched)),
     gpu("A100", "535.161.08"),
     fails(222)
 );
@@ -213,42 +214,57 @@ case!(
 case!(
     older_compat_on_the_library_path_mismatches,
     "C3",
-    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::LibraryPath),
+    sass(&["sm_80"])
+        .runtime("12.4")
+        .in_image()
+        .libcuda(compat("550.54.15"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("A100", "570.124.06"),
     fails(803).finding("CD0207").by("C3")
 );
 case!(
     older_compat_in_the_loaders_configuration_mismatches,
     "C3",
-    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::Configuration),
+    sass(&["sm_80"])
+        .runtime("12.4")
+        .in_image()
+        .libcuda(compat("550.54.15"), Reach::Loader(FoundBy::Configuration)),
     gpu("A100", "570.124.06"),
     fails(803).by("C3")
 );
 case!(
     compat_of_the_hosts_own_version_on_the_library_path_works,
     "C3",
-    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::LibraryPath),
+    sass(&["sm_80"])
+        .runtime("12.4")
+        .in_image()
+        .libcuda(compat("550.54.15"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("A100", "550.54.15"),
     works()
 );
 case!(
     newer_compat_on_the_library_path_is_used,
     "C1",
-    needs_12_4().in_image().libcuda(compat("550.54.15"), Reach::LibraryPath),
+    needs_12_4().in_image().libcuda(compat("550.54.15"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("A100", "535.161.08"),
     jit().finding("CD0219")
 );
 case!(
     newer_compat_on_the_library_path_is_refused_by_a_geforce,
     "C1",
-    sass(&["sm_89"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::LibraryPath),
+    sass(&["sm_89"])
+        .runtime("12.4")
+        .in_image()
+        .libcuda(compat("550.54.15"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("RTX-4090", "535.161.08"),
     fails(804)
 );
 case!(
     compat_on_the_library_path_of_an_unsupported_pair_mismatches,
     "C1",
-    sass(&["sm_80"]).runtime("12.8").in_image().libcuda(compat("570.124.06"), Reach::LibraryPath),
+    sass(&["sm_80"])
+        .runtime("12.8")
+        .in_image()
+        .libcuda(compat("570.124.06"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("A100", "545.29.06"),
     fails(803)
 );

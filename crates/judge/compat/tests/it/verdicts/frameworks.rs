@@ -1,7 +1,8 @@
 //! Frameworks by the tables and by their files: A3, A4, and builds that cannot use the card.
 
 use cudock_compat::evidence::Code;
-use cudock_host::frameworks::{CpuBuildSeverity, Support};
+use cudock_facts::finding::Severity;
+use cudock_host::frameworks::Support;
 
 use super::support::*;
 
@@ -238,7 +239,7 @@ case!(
 case!(
     a_cpu_build_uses_the_cpu,
     "§13.21",
-    cpu_build("torch 2.10.0", CpuBuildSeverity::Problem),
+    cpu_build("torch 2.10.0", Severity::Error),
     gpu("GH200", "580.95.05"),
     cpu().finding("CD0401")
 );

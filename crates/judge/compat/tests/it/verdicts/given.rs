@@ -1,11 +1,12 @@
 //! Short builders of what is judged.
 
 use cudock_compat::evidence::{
-    Artifact, ArtifactKind, Code, CodeFile, CompatNote, CopyKind, DriverCopy, Effect, Evidence, Missing,
-    Pattern, Reach, Role, Runtime, SubjectKind, Unread,
+    Artifact, ArtifactKind, Code, CodeFile, CompatNote, DriverCopy, Effect, Evidence, Missing, Pattern,
+    Reach, Role, Runtime, SubjectKind, Unread,
 };
 use cudock_facts::version::{CudaVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::Support;
+use cudock_host::host::LibraryKind;
 
 fn machine_code(targets: &[&str]) -> Vec<SmArch> {
     targets.iter().map(|target| target.parse().unwrap()).collect()
@@ -235,19 +236,25 @@ impl Given {
     }
 
     /// A copy of libcuda in the image.
-    pub(crate) fn libcuda(mut self, kind: CopyKind, reach: Reach) -> Self {
-        self.0.driver_copies.push(DriverCopy { path: "/image/libcuda.so.1".to_owned(), kind, reach });
+    pub(crate) fn libcuda(mut self, copy: DriverCopy, reach: Reach) -> Self {
+        self.0.driver_copies.push(DriverCopy { reach, ..copy });
         self
     }
 }
 
+/// A copy of libcuda of no known version.
+pub(crate) fn copy(kind: LibraryKind) -> DriverCopy {
+    let (path, reach) = ("/image/libcuda.so.1".to_owned(), Reach::CompatDirectory);
+    DriverCopy { path, kind, version: None, note: None, reach }
+}
+
 /// cuda-compat of a driver, without a note.
-pub(crate) fn compat(driver: &str) -> CopyKind {
-    CopyKind::Compat { driver: Some(driver.parse().unwrap()), note: None }
+pub(crate) fn compat(driver: &str) -> DriverCopy {
+    DriverCopy { version: Some(driver.parse().unwrap()), ..copy(LibraryKind::Compat) }
 }
 
 /// cuda-compat of a driver whose note lists these branches.
-pub(crate) fn noted_compat(driver: &str, cuda: &str, branches: &[u16]) -> CopyKind {
+pub(crate) fn noted_compat(driver: &str, cuda: &str, branches: &[u16]) -> DriverCopy {
     let note = CompatNote { cuda: Some(cuda.parse().unwrap()), branches: branches.to_vec() };
-    CopyKind::Compat { driver: Some(driver.parse().unwrap()), note: Some(note) }
+    DriverCopy { note: Some(note), ..compat(driver) }
 }

@@ -179,7 +179,7 @@ case!(
 case!(
     a_cpu_build_does_not_mind_hidden_cards,
     "V4",
-    cpu_build("torch", cudock_host::frameworks::CpuBuildSeverity::Problem).env("CUDA_VISIBLE_DEVICES", ""),
+    cpu_build("torch", cudock_facts::finding::Severity::Error).env("CUDA_VISIBLE_DEVICES", ""),
     h100(),
     cpu().finding("CD0401")
 );

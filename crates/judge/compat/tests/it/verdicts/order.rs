@@ -1,7 +1,8 @@
 //! §1: what fails first is what the user sees. And what several artifacts come to together.
 
 use cudock_compat::evidence::{Effect, Reach};
-use cudock_host::frameworks::CpuBuildSeverity;
+use cudock_facts::finding::Severity;
+use cudock_host::host::FoundBy;
 
 use super::support::*;
 
@@ -63,14 +64,17 @@ case!(
     sass(&["sm_80"])
         .in_image()
         .env("NVIDIA_REQUIRE_CUDA", "cuda>=99")
-        .libcuda(compat("470.256.02"), Reach::LibraryPath),
+        .libcuda(compat("470.256.02"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("A100", "535.161.08"),
     refused()
 );
 case!(
     libcuda_comes_before_the_runtime,
     "§1",
-    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("450.248.02"), Reach::LibraryPath),
+    sass(&["sm_80"])
+        .runtime("12.4")
+        .in_image()
+        .libcuda(compat("450.248.02"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("A100", "470.256.02"),
     fails(803)
 );
@@ -107,14 +111,14 @@ case!(
 case!(
     a_cpu_onnxruntime_beside_torch_does_not_make_it_cpu,
     "2.4",
-    image().with(torch("2.5.1", "cu124")).with(cpu_build("onnxruntime 1.22.0", CpuBuildSeverity::Note)),
+    image().with(torch("2.5.1", "cu124")).with(cpu_build("onnxruntime 1.22.0", Severity::Note)),
     gpu("H100", "550.54.15"),
     works().finding("CD0401")
 );
 case!(
     the_order_of_units_does_not_matter,
     "2.4",
-    image().with(cpu_build("onnxruntime 1.22.0", CpuBuildSeverity::Note)).with(torch("2.5.1", "cu124")),
+    image().with(cpu_build("onnxruntime 1.22.0", Severity::Note)).with(torch("2.5.1", "cu124")),
     gpu("H100", "550.54.15"),
     works()
 );
@@ -165,7 +169,7 @@ case!(
 case!(
     a_cpu_build_beside_something_unread_is_unknown,
     "2.4",
-    image().with(cpu_build("onnxruntime 1.22.0", CpuBuildSeverity::Note)).partly_read(),
+    image().with(cpu_build("onnxruntime 1.22.0", Severity::Note)).partly_read(),
     gpu("H100", "550.54.15"),
     unknown().finding("CD0610")
 );

@@ -73,7 +73,7 @@ case!(
 case!(
     a_cpu_build_does_not_mind_a_stopped_fabric_manager,
     "§8",
-    cpu_build("torch", cudock_host::frameworks::CpuBuildSeverity::Problem),
+    cpu_build("torch", cudock_facts::finding::Severity::Error),
     gpu("H100-SXM", "535.161.08").machine(blocked(Some(802), "CD0110")),
     cpu()
 );

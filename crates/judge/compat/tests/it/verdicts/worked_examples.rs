@@ -2,7 +2,8 @@
 
 use cudock_compat::evidence::Reach;
 use cudock_compat::{Target, TargetMachine};
-use cudock_host::frameworks::CpuBuildSeverity;
+use cudock_facts::finding::Severity;
+use cudock_host::host::FoundBy;
 
 use super::gate_images::{CUDA_12_4_1, CUDA_12_6_3};
 use super::support::*;
@@ -168,7 +169,10 @@ case!(e17_without_compat_it_works, "17", image_12_4_1("sm_89"), gpu("RTX-4090", 
 case!(
     e18_older_compat_on_the_library_path_mismatches,
     "18",
-    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::LibraryPath),
+    sass(&["sm_80"])
+        .runtime("12.4")
+        .in_image()
+        .libcuda(compat("550.54.15"), Reach::Loader(FoundBy::LibraryPath)),
     gpu("A100", "580.95.05"),
     fails(803).by("C3")
 );
@@ -196,7 +200,7 @@ case!(
 case!(
     e21_torch_2_10_for_arm_is_a_cpu_build,
     "21",
-    cpu_build("torch 2.10.0", CpuBuildSeverity::Problem).in_image().built_for("arm64"),
+    cpu_build("torch 2.10.0", Severity::Error).in_image().built_for("arm64"),
     gpu("GB200", "580.95.05").processor("arm64"),
     cpu().finding("CD0401")
 );

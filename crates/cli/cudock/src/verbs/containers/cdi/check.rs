@@ -1,12 +1,14 @@
 use cudock_cli::CdiCheckArgs;
+use cudock_facts::finding::Severity;
 use cudock_inject::DriverRoots;
-use cudock_inject::cdi::{CheckTarget, Finding, Level, check_directories};
+use cudock_inject::cdi::{CheckTarget, SpecFinding, check_directories};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{driver, root};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, BLUE, Format, GREEN, RED, line, styled};
+use crate::finding_text::severity_label;
+use crate::output::{self, BLUE, Format, GREEN, line, styled};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CheckReport<'a> {
@@ -14,7 +16,7 @@ pub(crate) struct CheckReport<'a> {
     /// The driver they were checked against, if one was found.
     driver: Option<String>,
     specifications: &'a [String],
-    findings: &'a [Finding],
+    findings: &'a [SpecFinding],
 }
 
 pub(crate) fn run(args: &CdiCheckArgs, format: Format) -> Result<Outcome, Failure> {
@@ -33,11 +35,11 @@ pub(crate) fn run(args: &CdiCheckArgs, format: Format) -> Result<Outcome, Failur
         }
         Format::Text => print(&paths, &findings, version.as_deref(), &directories),
     }
-    let bad = findings.iter().any(|finding| finding.level == Level::Problem);
+    let bad = findings.iter().any(|finding| finding.severity == Severity::Error);
     Ok(if bad { Outcome::No } else { Outcome::Yes })
 }
 
-fn print(paths: &[String], findings: &[Finding], driver: Option<&str>, directories: &[&str]) {
+fn print(paths: &[String], findings: &[SpecFinding], driver: Option<&str>, directories: &[&str]) {
     if paths.is_empty() {
         line(format!("no CDI specification in {}", directories.join(", ")));
         line(format!("{}: `cudock cdi --output /etc/cdi/nvidia.yaml` generates one", styled(BLUE, "hint")));
@@ -47,15 +49,12 @@ fn print(paths: &[String], findings: &[Finding], driver: Option<&str>, directori
         line(format!("{}: no driver found: only files and nodes are checked", styled(BLUE, "note")));
     }
     for path in paths {
-        let mine: Vec<&Finding> = findings.iter().filter(|finding| finding.path == *path).collect();
+        let mine: Vec<&SpecFinding> = findings.iter().filter(|finding| finding.path == *path).collect();
         if mine.is_empty() {
             line(format!("{}  {path}", styled(GREEN, "ok")));
         }
         for finding in mine {
-            let (style, word) = match finding.level {
-                Level::Problem => (RED, "error"),
-                Level::Note => (BLUE, "note"),
-            };
+            let (style, word) = severity_label(finding.severity);
             line(format!("{}  {path}: {}", styled(style, word), finding.message));
             line(format!("  fix: {}", finding.fix));
         }

@@ -154,7 +154,7 @@ fn mounts(args: &RunArgs, here: &Path, home: Option<&Home>) -> Result<Vec<MountP
 }
 
 fn network(args: &NetworkArgs) -> Result<NetworkPlan, Failure> {
-    let mode = args.network.into();
+    let mode = args.network.clone().unwrap_or_else(flags::automatic_network);
     Ok(NetworkPlan {
         publish: flags::ports(&args.publish, &mode, &|text| note(text))?,
         hostname: args.hostname.clone(),

@@ -4,14 +4,15 @@ use std::path::Path;
 
 use cudock_cli::{GpuChoice, UpArgs};
 use cudock_group::Group;
-use cudock_runtime::flags::existing_directory;
+use cudock_runtime::flags::{automatic_network, existing_directory};
 use cudock_runtime::group::{self, GroupSettings};
 
 use crate::failure::Failure;
 
 pub(crate) fn settings(args: &UpArgs, group: &Group) -> Result<GroupSettings, Failure> {
+    let network = args.network.clone().unwrap_or_else(automatic_network);
     Ok(GroupSettings {
-        network: group::flags::network(args.network.into(), &args.publish, group)?,
+        network: group::flags::network(network, &args.publish, group)?,
         volumes: group::flags::volumes(&args.volume)?,
         driver_root: args.driver_root.as_deref().map(existing_directory).transpose()?,
         device_root: args.device_root.as_deref().map(existing_directory).transpose()?,

@@ -21,7 +21,7 @@ use self::json::{Extras, Relaxed};
 use self::text::{brief, chart, table, workload};
 pub(crate) use self::why::WhyReport;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, PlanFormat, line};
+use crate::output::{self, Csv, PlanFormat, line};
 use crate::steps::images::{announce_read, progress};
 use crate::steps::pointer::other_verb;
 
@@ -89,7 +89,7 @@ fn report(
     is_verbose: bool,
 ) -> Result<Outcome, Failure> {
     let is_json = format == PlanFormat::Json;
-    if format == PlanFormat::Csv && (args.why.is_some() || !args.compare.is_empty()) {
+    if format == PlanFormat::Other(Csv) && (args.why.is_some() || !args.compare.is_empty()) {
         return Err(
             Failure::input("--format csv supports the list of placements only").hint("use --format json")
         );
@@ -126,7 +126,7 @@ fn report(
             let extras = Extras { unlisted: &unlisted, relaxed: &relaxed, crossovers, tables: &tables };
             json::print(view, &placements, &extras);
         }
-        PlanFormat::Csv => line(csv(&placements)),
+        PlanFormat::Other(Csv) => line(csv(&placements)),
         PlanFormat::Text if !is_verbose && !args.all => {
             if fits {
                 brief::print(view, &placements);
