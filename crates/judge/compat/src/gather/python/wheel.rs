@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use cudock_host::python;
-use cudock_image::{Content, EntryHeader, EntryKind, NodeKind, Tree, TreeNode};
+use cudock_image::{Content, EntryHeader, FileKind, Tree, TreeFile, TreeNode};
 
 use super::frameworks::Completeness;
 use crate::evidence::{Evidence, SubjectKind};
@@ -50,13 +50,11 @@ fn tree(path: &Path) -> Result<Tree<FileFacts>, GatherError> {
         }
         let header = EntryHeader {
             path: format!("{}/{inside}", SITE.trim_start_matches('/')),
-            kind: EntryKind::File,
-            size: member.size(),
+            kind: FileKind::File(member.size()),
             mode: 0o644,
-            link: String::new(),
         };
         let kept = read_member(&mut member, &header).map_err(GatherError::io(path))?;
-        let kind = NodeKind::File { size: header.size, kept };
+        let kind = FileKind::File(TreeFile { size: header.size(), kept });
         tree.insert(&header.path, TreeNode { mode: header.mode, kind });
     }
     Ok(tree)
@@ -71,7 +69,7 @@ fn read_member(member: &mut impl Read, header: &EntryHeader) -> io::Result<Optio
     if !text && !cudock_fatbin::is_candidate(&bytes) {
         return Ok(None);
     }
-    member.take(header.size).read_to_end(&mut bytes)?;
+    member.take(header.size()).read_to_end(&mut bytes)?;
     let mut content = Content::from_bytes(&bytes);
     file_facts::read(header, &mut content)
 }
