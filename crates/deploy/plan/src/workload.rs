@@ -9,7 +9,7 @@ use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use cudock_base::{Rate, Usd};
+use cudock_base::{NamedArch, Rate, Usd};
 
 /// A complete workload: values that were not given are inferred or assumed, and recorded in `assumptions`.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +87,7 @@ pub struct MachineNeeds {
     /// Main memory, in bytes.
     pub memory: u64,
     /// The architecture the image is built for, such as `x86_64`; none if for all.
-    pub architecture: Option<String>,
+    pub architecture: Option<NamedArch>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use cudock_base::Arch;
 use cudock_project::{ByteSize, DataAccess, RequestRate, TimeSpan};
 use serde::Deserialize;
 
@@ -36,7 +37,7 @@ pub(crate) struct Assumptions {
     pub(crate) fill: Assumed<u8>,
     pub(crate) cold_starts: Assumed<bool>,
     pub(crate) measured_on: Assumed<Option<String>>,
-    pub(crate) architecture: Assumed<String>,
+    pub(crate) architecture: Assumed<Arch>,
     pub(crate) storage: Assumed<String>,
     pub(crate) access: Assumed<DataAccess>,
     pub(crate) read_size: Assumed<ByteSize>,

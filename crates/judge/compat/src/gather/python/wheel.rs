@@ -29,7 +29,7 @@ pub(in crate::gather) fn evidence(
     let environment = context.environment.clone();
     let python = python::at(&files, SITE.to_owned(), "wheel", vec![SITE.to_owned()]);
     let completeness = Completeness::Partial;
-    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_deref(), completeness);
+    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_ref(), completeness);
     let subject = name.to_owned();
     let start = Evidence { subject, kind: SubjectKind::Wheel, cpu, environment, ..Evidence::default() };
     Ok(finder.evidence(survey(&tree, ""), &[python], start))

@@ -1,5 +1,6 @@
 //! What is judged, put together in few words.
 
+use cudock_base::NamedArch;
 use cudock_compat::evidence::{
     Artifact, ArtifactKind, Code, CodeFile, CompatNote, CopyKind, DriverCopy, Effect, Evidence, Missing,
     Pattern, Reach, Role, Runtime, SubjectKind, Unread,
@@ -224,7 +225,7 @@ impl Given {
     }
 
     pub(crate) fn built_for(mut self, cpu: &str) -> Self {
-        self.0.cpu = Some(cpu.to_owned());
+        self.0.cpu = Some(NamedArch::new(cpu));
         self
     }
 
