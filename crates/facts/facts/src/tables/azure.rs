@@ -50,6 +50,7 @@ pub struct Size {
     /// Whether it is a confidential VM only.
     #[serde(default)]
     pub confidential: bool,
+    #[schemars(with = "String")]
     pub cpu_arch: Arch,
     #[serde(default)]
     pub generations: Vec<String>,
@@ -159,6 +160,7 @@ pub struct Service {
     pub scale_to_zero: bool,
     pub spot: Option<String>,
     pub gpus_per_instance: Option<String>,
+    #[schemars(with = "Vec<String>")]
     pub cpu_arch: Vec<Arch>,
     pub max_image_gb: Option<u32>,
     pub quota: String,
