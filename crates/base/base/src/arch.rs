@@ -2,18 +2,25 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::{Serialize, Serializer};
 
-/// A CPU architecture that CUDA runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+/// A CPU architecture that CUDA runs on. It is serialized under its name in every format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Arch {
     /// 64-bit Intel and AMD.
     #[default]
-    #[serde(rename = "x86_64", alias = "amd64")]
     X86_64,
     /// 64-bit Arm.
-    #[serde(rename = "aarch64", alias = "arm64")]
     Aarch64,
+}
+
+/// The architecture that something was built for, under the name it was given there. It may be one that CUDA does not run
+/// on. Names of the same architecture are equal.
+#[derive(Debug, Clone)]
+pub struct NamedArch {
+    name: String,
+    arch: Option<Arch>,
 }
 
 impl Arch {
@@ -55,11 +62,6 @@ impl Arch {
         Self::parse(name).map_or(name, |arch| arch.oci_name())
     }
 
-    /// The kernel's spelling of a name; names of other architectures stay as they are.
-    pub fn to_kernel(name: &str) -> &str {
-        Self::parse(name).map_or(name, |arch| arch.name())
-    }
-
     /// The architecture of an ELF file's `e_machine`.
     pub const fn from_elf_machine(machine: u16) -> Option<Self> {
         match machine {
@@ -73,6 +75,67 @@ impl Arch {
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl Serialize for Arch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Arch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let arch = Self::ALL.into_iter().find(|arch| name == arch.name() || name == arch.oci_name());
+        arch.ok_or_else(|| D::Error::unknown_variant(&name, &Self::SPELLINGS))
+    }
+}
+
+impl NamedArch {
+    pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
+        Self { arch: Arch::parse(&name), name }
+    }
+
+    /// `None` if it is another architecture.
+    pub const fn arch(&self) -> Option<Arch> {
+        self.arch
+    }
+
+    /// The same architecture under the kernel's name; names of other architectures stay as they are.
+    #[must_use]
+    pub fn with_kernel_name(&self) -> Self {
+        self.arch.map_or_else(|| self.clone(), Self::from)
+    }
+}
+
+impl From<Arch> for NamedArch {
+    fn from(arch: Arch) -> Self {
+        Self { name: arch.name().to_owned(), arch: Some(arch) }
+    }
+}
+
+impl PartialEq for NamedArch {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.arch, other.arch) {
+            (None, None) => self.name == other.name,
+            (own, other) => own == other,
+        }
+    }
+}
+
+impl Eq for NamedArch {}
+
+impl PartialEq<Arch> for NamedArch {
+    fn eq(&self, other: &Arch) -> bool {
+        self.arch == Some(*other)
+    }
+}
+
+impl fmt::Display for NamedArch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
     }
 }
 
@@ -93,7 +156,28 @@ mod tests {
     #[test]
     fn other_architectures_keep_their_name() {
         assert_eq!(Arch::to_oci("x86_64"), "amd64");
-        assert_eq!(Arch::to_kernel("arm64"), "aarch64");
+        assert_eq!(NamedArch::new("arm64").with_kernel_name().to_string(), "aarch64");
         assert_eq!(Arch::to_oci("s390x"), "s390x");
+        assert_eq!(NamedArch::new("s390x").with_kernel_name().to_string(), "s390x");
+    }
+
+    #[test]
+    fn names_of_one_architecture_are_equal() {
+        assert_eq!(NamedArch::new("amd64"), NamedArch::new("x86_64"));
+        assert_eq!(NamedArch::new("arm64"), Arch::Aarch64);
+        assert_ne!(NamedArch::new("s390x"), NamedArch::new("riscv64"));
+        assert_ne!(NamedArch::new("s390x"), Arch::X86_64);
+        assert_eq!(NamedArch::new("amd64").to_string(), "amd64");
+    }
+
+    #[test]
+    fn an_architecture_is_serialized_under_its_name() {
+        for arch in Arch::ALL {
+            let text = serde_json::to_string(&arch).unwrap();
+            assert_eq!(text, format!("\"{arch}\""));
+            assert_eq!(serde_json::from_str::<Arch>(&text).unwrap(), arch);
+        }
+        assert_eq!(serde_json::from_str::<Arch>("\"arm64\"").unwrap(), Arch::Aarch64);
+        assert!(serde_json::from_str::<Arch>("\"X64\"").is_err());
     }
 }

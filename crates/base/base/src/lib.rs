@@ -22,7 +22,7 @@ pub mod text;
 mod time;
 mod usage;
 
-pub use arch::Arch;
+pub use arch::{Arch, NamedArch};
 pub use codec::Codec;
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub use environment::{CUDOCK_CACHE, CUDOCK_STATE, Environment};

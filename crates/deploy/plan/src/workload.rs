@@ -7,9 +7,9 @@ use std::time::Duration;
 use cudock_facts::tables::{ComputeFormat, DataAccess};
 use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use cudock_base::{Codec, Rate, Usd};
+use cudock_base::{Codec, NamedArch, Rate, Usd};
 
 /// A complete workload: values that were not given are inferred or assumed, and recorded in `assumptions`.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,31 +27,58 @@ pub struct Workload {
 }
 
 /// The work. Times are those of one instance with the GPUs of `GpuNeeds`, measured on
-/// `GpuNeeds::measured_on`.
-#[derive(Debug, Clone, PartialEq)]
+/// `GpuNeeds::measured_on`. In a report, they are in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
 #[allow(clippy::large_enum_variant, reason = "a workload has one")]
 pub enum Work {
     Job {
         /// How long it computes when the GPU never waits.
+        #[serde(rename = "duration_s", serialize_with = "seconds")]
+        #[schemars(with = "f64")]
         duration: Duration,
     },
     Items {
         items: u64,
         /// How long one takes on one instance.
+        #[serde(rename = "each_s", serialize_with = "seconds")]
+        #[schemars(with = "f64")]
         each: Duration,
         /// The most instances; as many as the deadline needs if left out.
         at_once: Option<u32>,
     },
     /// Trials of a sweep, a few at a time.
-    Sweep { trials: u32, at_once: u32, each: Duration },
+    Sweep {
+        trials: u32,
+        at_once: u32,
+        #[serde(rename = "each_s", serialize_with = "seconds")]
+        #[schemars(with = "f64")]
+        each: Duration,
+    },
     /// A service; costs are per month of 730 hours.
     Serve {
+        #[serde(rename = "requests_per_second_by_hour", serialize_with = "per_second_by_hour")]
+        #[schemars(with = "[f64; 24]")]
         load: DayLoad,
         /// The capacity of one instance at full load.
+        #[serde(serialize_with = "per_second")]
+        #[schemars(with = "f64")]
         replica_rate: Rate,
         /// Target utilization of instances in percent, to keep latency low.
         target_percent: u8,
     },
+}
+
+fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
+}
+
+fn per_second<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(rate.times_in(Duration::from_secs(1)))
+}
+
+fn per_second_by_hour<S: Serializer>(load: &DayLoad, serializer: S) -> Result<S::Ok, S::Error> {
+    load.hours.map(|hour| hour.times_in(Duration::from_secs(1))).serialize(serializer)
 }
 
 /// Requests in each hour of a day (UTC).
@@ -88,7 +115,7 @@ pub struct MachineNeeds {
     /// Main memory, in bytes.
     pub memory: u64,
     /// The architecture the image is built for, such as `x86_64`; none if for all.
-    pub architecture: Option<String>,
+    pub architecture: Option<NamedArch>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use cudock_base::Arch;
 use cudock_facts::tables::DataAccess;
 use cudock_project::{ByteSize, RequestRate, TimeSpan};
 use serde::Deserialize;
@@ -37,7 +38,7 @@ pub(crate) struct Assumptions {
     pub(crate) fill: Assumed<u8>,
     pub(crate) cold_starts: Assumed<bool>,
     pub(crate) measured_on: Assumed<Option<String>>,
-    pub(crate) architecture: Assumed<String>,
+    pub(crate) architecture: Assumed<Arch>,
     pub(crate) storage: Assumed<String>,
     pub(crate) access: Assumed<DataAccess>,
     pub(crate) read_size: Assumed<ByteSize>,

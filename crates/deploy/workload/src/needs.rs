@@ -105,10 +105,10 @@ impl WorkloadBuilder<'_> {
         let memory = flag_or_key(self.flags.ram, "--ram", needs.memory, "needs.memory");
         let memory = memory.map_or(0, |(ByteSize(bytes), _)| bytes);
         let architecture = match (needs.architecture, &inspection.architecture) {
-            (Some(given), _) => Some(given.name().to_owned()),
+            (Some(given), _) => Some(given.into()),
             (None, Some(Processor::One(name))) => Some(name.clone()),
             (None, Some(Processor::Any)) => None,
-            (None, None) => Some(self.default(&assumptions().architecture)),
+            (None, None) => Some(self.default(&assumptions().architecture).into()),
         };
         Ok(MachineNeeds { vcpu: vcpu.unwrap_or(0), memory, architecture })
     }

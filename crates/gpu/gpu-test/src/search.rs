@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use cudock_host::Files;
 use cudock_host::host::FoundBy;
 use cudock_host::loader::{Directory, directories};
+use cudock_host::{Files, Root};
 
 use crate::error::DeviceError;
 
@@ -29,7 +29,7 @@ pub(crate) struct LibrarySearch<'a> {
 
 impl<'a> LibrarySearch<'a> {
     pub(crate) fn new(files: &'a dyn Files, environment: &BTreeMap<String, String>) -> Self {
-        Self { files, directories: directories(files, environment, std::env::consts::ARCH) }
+        Self { files, directories: directories(files, environment, Root::live().cpu_arch()) }
     }
 
     /// The first directory of `LD_LIBRARY_PATH` with a libcuda that the loader would not skip. `header` reads the start of a

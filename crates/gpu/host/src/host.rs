@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::Arch;
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion};
 use pep440_rs::Version;
 use schemars::JsonSchema;
@@ -37,7 +38,8 @@ pub struct SystemInfo {
     pub os: Option<String>,
     pub kernel: Option<String>,
     /// `x86_64` or aarch64.
-    pub cpu_arch: String,
+    #[schemars(with = "String")]
+    pub cpu_arch: Arch,
     /// The path that identifies a container, such as `/.dockerenv`.
     pub container: Option<String>,
     pub wsl: bool,

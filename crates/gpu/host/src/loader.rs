@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::Arch;
+
 use crate::files::Files;
 use crate::host::FoundBy;
 use crate::python::paths_of;
@@ -33,7 +35,7 @@ pub struct Directory {
 pub fn directories(
     files: &dyn Files,
     environment: &BTreeMap<String, String>,
-    cpu_arch: &str,
+    cpu_arch: Arch,
 ) -> Vec<Directory> {
     let mut directories: Vec<Directory> = Vec::new();
     let mut add = |path: String, found_by| {

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use cudock_base::Arch;
+
 use crate::files::Files;
 
 /// The largest file to read.
@@ -64,12 +66,12 @@ impl Root {
     }
 
     /// This machine's architecture, or that of the tree's program loader.
-    pub fn cpu_arch(&self) -> &'static str {
+    pub fn cpu_arch(&self) -> Arch {
         if self.live {
-            return std::env::consts::ARCH;
+            return Arch::CURRENT;
         }
         let arm = ["/lib/ld-linux-aarch64.so.1", "/usr/lib/aarch64-linux-gnu"];
-        if arm.iter().any(|path| self.exists(path)) { "aarch64" } else { "x86_64" }
+        if arm.iter().any(|path| self.exists(path)) { Arch::Aarch64 } else { Arch::X86_64 }
     }
 
     /// Resolves all symlinks of a path; none if a component does not exist.

@@ -53,7 +53,7 @@ impl Target {
         }
         target.sku = Some(profile.name.clone());
         target.service = Some(profile.service.clone());
-        target.traits.cpu = Some(Arch::X86_64.oci_name().to_owned());
+        target.traits.cpu = Some(Arch::X86_64);
         Ok(target)
     }
 
@@ -86,7 +86,7 @@ impl Target {
         }
         target.service = Some(on.to_owned());
         target.sku = Some(size.name.clone());
-        target.traits.cpu = Some(Arch::to_oci(&size.cpu_arch).to_owned());
+        target.traits.cpu = Some(size.cpu_arch);
         target.traits.gpu_count = size.gpu_count.filter(|count| *count >= 1.0).map(count_of);
         if !size.is_on_sale(today) {
             target.traits.notes.push(retired(size));

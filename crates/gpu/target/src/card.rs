@@ -33,7 +33,7 @@ impl Target {
             vendor: row.vendor,
             forward_compat: row.forward_compat,
             brand: brand(row),
-            cpu: own_processor(row).map(str::to_owned),
+            cpu: own_processor(row),
             branch_only,
             driver_assumed,
             ..target.traits
@@ -97,9 +97,9 @@ fn newest_driver(facts: &Facts, row: &Gpu) -> Option<DriverVersion> {
 }
 
 /// The processor of GPUs that come with one.
-fn own_processor(row: &Gpu) -> Option<&'static str> {
+fn own_processor(row: &Gpu) -> Option<Arch> {
     let with_grace = ["GH200", "GB200", "GB300", "GB10", "VR200"].iter().any(|id| row.id.starts_with(id));
-    (with_grace || row.class == GpuClass::Jetson).then_some(Arch::Aarch64.oci_name())
+    (with_grace || row.class == GpuClass::Jetson).then_some(Arch::Aarch64)
 }
 
 /// NVML's brand. Drivers call boards since Ampere "NVIDIA" and older data-center boards "Tesla".

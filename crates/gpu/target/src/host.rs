@@ -1,6 +1,5 @@
 //! Targets of a probed machine.
 
-use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_host::Host;
@@ -36,7 +35,7 @@ impl Target {
         }
         for target in &mut targets {
             target.cuda = diagnosis.cuda.or(target.cuda);
-            target.traits.cpu = Some(Arch::to_oci(&host.system.cpu_arch).to_owned());
+            target.traits.cpu = Some(host.system.cpu_arch);
             target.traits.wsl = host.system.wsl;
             target.traits.driver_assumed = None;
             target.traits.machine = Some(machine.clone());

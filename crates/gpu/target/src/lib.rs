@@ -11,7 +11,7 @@ mod host;
 
 use std::fmt;
 
-use cudock_base::{ErrorKind, Report, did_you_mean};
+use cudock_base::{Arch, ErrorKind, Report, did_you_mean};
 use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
 use cudock_facts::tables::{ForwardCompatClass, Vendor};
@@ -48,8 +48,8 @@ pub struct Traits {
     /// Its brand in NVML, which container requirements use.
     pub brand: Option<String>,
     pub gpu_count: Option<u32>,
-    /// The processor architecture, as images name it.
-    pub cpu: Option<String>,
+    /// The processor architecture.
+    pub cpu: Option<Arch>,
     /// The newest PTX version that the driver supports.
     pub ptx_isa: Option<PtxIsa>,
     /// Whether the driver is that of Windows (WSL2).

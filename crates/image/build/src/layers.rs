@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use cudock_base::{Digest, FileError, cores, files, try_parallel};
 use cudock_facts::version::Capability;
 use cudock_http::BlobStore;
-use cudock_image::write::{Compression, FileContent, LayerBlob, LayerEntry, LayerEntryKind, LayerWriter};
+use cudock_image::FileKind;
+use cudock_image::write::{Compression, FileContent, HardLink, LayerBlob, LayerEntry, LayerWriter};
 use cudock_lock::LayerGroup;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BuildError;
-use crate::files::file::{FileSource, ImageFile, ImageFileKind};
+use crate::files::file::{FileSource, ImageFile};
 use crate::plan::ImagePlan;
 
 /// A group of more bytes is cut.
@@ -128,23 +129,19 @@ impl LayerJob<'_> {
         let mut writer = LayerWriter::new(self.store, self.compression)?;
         let mut slimmed = BTreeMap::new();
         for directory in directories(plan, layer) {
-            writer.append(&self.entry(&directory.0, LayerEntryKind::Directory, directory.1))?;
+            writer.append(&self.entry(&directory.0, FileKind::Directory, directory.1))?;
         }
-        for file in layer.files.iter().filter(|file| file.kind != ImageFileKind::Directory) {
-            let kind = match &file.kind {
-                ImageFileKind::Directory => LayerEntryKind::Directory,
-                ImageFileKind::Symlink(target) => LayerEntryKind::Symlink(target.clone()),
-                ImageFileKind::File(FileSource::Bytes(bytes)) => {
-                    LayerEntryKind::File(FileContent::Bytes(bytes.clone()))
-                }
-                ImageFileKind::File(FileSource::Disk { path, .. }) => match self.slim(file) {
+        for file in layer.files.iter().filter(|file| !file.kind.is_directory()) {
+            let kind = file.kind.with_content(|source| match source {
+                FileSource::Bytes(bytes) => FileContent::Bytes(bytes.clone()),
+                FileSource::Disk { path, .. } => match self.slim(file) {
                     Some(bytes) => {
                         slimmed.insert(file.path.clone(), bytes.len() as u64);
-                        LayerEntryKind::File(FileContent::Bytes(bytes))
+                        FileContent::Bytes(bytes)
                     }
-                    None => LayerEntryKind::File(FileContent::File(path.clone())),
+                    None => FileContent::File(path.clone()),
                 },
-            };
+            });
             writer.append(&self.entry(&file.path, kind, file.mode))?;
         }
         let blob = writer.finish()?;
@@ -164,14 +161,14 @@ impl LayerJob<'_> {
         Ok(written(record, blob.path, false))
     }
 
-    fn entry(&self, path: &str, kind: LayerEntryKind, mode: u32) -> LayerEntry {
+    fn entry(&self, path: &str, kind: FileKind<FileContent, HardLink>, mode: u32) -> LayerEntry {
         LayerEntry { mtime: self.time, ..LayerEntry::new(path, kind, mode) }
     }
 
     /// The content of a library without the code for other GPUs; none if there is nothing to
     /// remove, or if the result could not be verified.
     fn slim(&self, file: &ImageFile) -> Option<Vec<u8>> {
-        let ImageFileKind::File(FileSource::Disk { path, size, .. }) = &file.kind else { return None };
+        let FileKind::File(FileSource::Disk { path, size, .. }) = &file.kind else { return None };
         if self.targets.is_empty() || *size < 4096 {
             return None;
         }
@@ -201,10 +198,11 @@ impl LayerJob<'_> {
         );
         for file in &layer.files {
             let content = match &file.kind {
-                ImageFileKind::Directory => "/".to_owned(),
-                ImageFileKind::Symlink(target) => format!("-> {target}"),
-                ImageFileKind::File(FileSource::Bytes(bytes)) => Digest::sha256_of(bytes).to_string(),
-                ImageFileKind::File(FileSource::Disk { identity, .. }) => identity.clone(),
+                FileKind::Directory => "/".to_owned(),
+                FileKind::Symlink(target) => format!("-> {target}"),
+                FileKind::File(FileSource::Bytes(bytes)) => Digest::sha256_of(bytes).to_string(),
+                FileKind::File(FileSource::Disk { identity, .. }) => identity.clone(),
+                FileKind::Other(other) => match *other {},
             };
             key.extend([format!("{:o} ", file.mode), file.path.clone(), format!(" {content}\n")]);
         }
@@ -216,12 +214,12 @@ impl LayerJob<'_> {
 /// The directories of a layer with their modes: its own, and those above its files.
 fn directories(plan: &ImagePlan, layer: &LayerPlan<'_>) -> BTreeSet<(String, u32)> {
     let mode = |path: &str| {
-        let known = plan.files.get(path).filter(|file| file.kind == ImageFileKind::Directory);
+        let known = plan.files.get(path).filter(|file| file.kind.is_directory());
         known.map_or(0o755, |file| file.mode)
     };
     let mut all = BTreeSet::new();
     for file in &layer.files {
-        if file.kind == ImageFileKind::Directory {
+        if file.kind.is_directory() {
             all.insert((file.path.clone(), file.mode));
         }
         for (at, _) in file.path.match_indices('/') {

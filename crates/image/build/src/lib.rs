@@ -21,7 +21,7 @@ pub mod unpack;
 pub use build::{BuildRequest, Built, build, published_ports};
 pub use dockerfile::{Builder, BuiltArchive, DockerfileRequest, build_dockerfile};
 pub use error::BuildError;
-pub use files::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
+pub use files::file::{FileOrigin, FileSource, ImageFile};
 pub use files::rules::{RULES, Rule, RuleSet};
 pub use layers::{LayerJob, LayerPlan, WrittenLayer, group};
 pub use plan::{ImagePlan, InputPackage, OmittedFile, PlanInput};

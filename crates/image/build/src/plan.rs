@@ -6,14 +6,15 @@ use std::sync::Arc;
 use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_fatbin::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library, is_library};
+use cudock_image::FileKind;
 use cudock_lock::LayerGroup;
 
 use crate::error::BuildError;
 use crate::files::empty_library::empty_library;
-use crate::files::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
+use crate::files::file::{FileOrigin, FileSource, ImageFile};
 use crate::files::rules::{RuleSet, UNUSABLE_PROVIDERS, UNUSED_LIBRARIES, UNUSED_LINKS};
 use crate::files::system;
-use crate::unpack::{PackageKind, PackedEntry, PackedKind, Scheme, UnpackedPackage};
+use crate::unpack::{PackageKind, PackedEntry, Scheme, UnpackedPackage};
 
 /// Directories of old that are links to those below `/usr`.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
@@ -184,8 +185,7 @@ impl ImagePlan {
             let Some(mut removed) = self.files.remove(&file.path) else { continue };
             self.omit(UNUSED_LINKS, &removed, Some(reason.clone()));
             let soname = file.linkage.soname.as_deref().unwrap_or(file.name());
-            removed.kind =
-                ImageFileKind::File(FileSource::Bytes(empty_library(soname, file.linkage.machine)));
+            removed.kind = FileKind::File(FileSource::Bytes(empty_library(soname, file.linkage.machine)));
             self.files.insert(file.path.clone(), removed);
         }
         self.reasons = chosen.kept;
@@ -200,7 +200,7 @@ impl ImagePlan {
         }
         // Links to what is no longer there.
         let dangling = |file: &ImageFile| match &file.kind {
-            ImageFileKind::Symlink(target) if file.origin.group == LayerGroup::Cuda => {
+            FileKind::Symlink(target) if file.origin.group == LayerGroup::Cuda => {
                 let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
                 chosen.unused.contains(&format!("{directory}/{target}"))
             }
@@ -237,7 +237,7 @@ impl ImagePlan {
             .files
             .values()
             .filter_map(|file| match &file.kind {
-                ImageFileKind::Symlink(target) => Some((file.path.clone(), resolve(&file.path, target))),
+                FileKind::Symlink(target) => Some((file.path.clone(), resolve(&file.path, target))),
                 _ => None,
             })
             .collect();
@@ -329,20 +329,16 @@ fn without_python(entry: &PackedEntry, package: &InputPackage) -> Option<String>
 }
 
 fn file(entry: &PackedEntry, package: &InputPackage, path: String) -> ImageFile {
-    let kind = match &entry.kind {
-        PackedKind::Directory => ImageFileKind::Directory,
-        PackedKind::Symlink(target) => ImageFileKind::Symlink(target.clone()),
-        PackedKind::File { index, size } => ImageFileKind::File(FileSource::Disk {
-            path: package.unpacked.content(*index),
-            size: *size,
-            identity: format!("{}#{index}", package.unpacked.digest),
-        }),
-    };
+    let kind = entry.kind.with_content(|content| FileSource::Disk {
+        path: package.unpacked.content(content.index),
+        size: content.size,
+        identity: format!("{}#{}", package.unpacked.digest, content.index),
+    });
     ImageFile { path, mode: entry.mode, kind, origin: package.origin.clone() }
 }
 
 fn has_same_content(one: &ImageFile, other: &ImageFile) -> bool {
-    use ImageFileKind::File;
+    use FileKind::File;
     match (&one.kind, &other.kind) {
         (File(FileSource::Disk { path: one, .. }), File(FileSource::Disk { path: other, .. })) => {
             std::fs::read(one).ok() == std::fs::read(other).ok()
@@ -352,7 +348,7 @@ fn has_same_content(one: &ImageFile, other: &ImageFile) -> bool {
 }
 
 fn linkage(file: &ImageFile, has_model: bool) -> Option<LinkedFile> {
-    let ImageFileKind::File(FileSource::Disk { path, .. }) = &file.kind else { return None };
+    let FileKind::File(FileSource::Disk { path, .. }) = &file.kind else { return None };
     let bytes = cudock_mmap::map(path).ok()?;
     LinkedFile::read(&file.path, &bytes, file.origin.group == LayerGroup::Cuda, has_model)
 }

@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::config::group_name;
-use crate::files::file::ImageFileKind;
 use crate::files::rules::{GPU_CODE, RULES};
 use crate::layers::WrittenLayer;
 use crate::plan::ImagePlan;
@@ -127,7 +126,7 @@ pub(crate) fn final_sizes(plan: &ImagePlan, layers: &[WrittenLayer]) -> BTreeMap
     let slimmed: BTreeMap<&String, u64> =
         layers.iter().flat_map(|layer| &layer.slimmed).map(|(path, bytes)| (path, *bytes)).collect();
     let size = |path: &String, original: u64| slimmed.get(path).copied().unwrap_or(original);
-    let files = plan.files.values().filter(|file| matches!(file.kind, ImageFileKind::File(_)));
+    let files = plan.files.values().filter(|file| file.kind.is_file());
     files.map(|file| (file.path.clone(), size(&file.path, file.size()))).collect()
 }
 

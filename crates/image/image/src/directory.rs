@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use cudock_base::{cores, parallel};
 
 use crate::error::ImageError;
-use crate::layer::{Content, EntryHeader, EntryKind};
-use crate::tree::{NodeKind, Tree, TreeNode};
+use crate::kind::FileKind;
+use crate::layer::{Content, EntryHeader};
+use crate::tree::{Special, Tree, TreeFile, TreeNode};
 
 /// Maximum nesting of directories.
 const MAX_DEPTH: usize = 256;
@@ -34,11 +35,11 @@ pub fn walk_directory<T: Send>(
     lister.list(root, "", 0);
     let results = parallel(&files, cores(), |(path, header)| {
         // A file that vanished or cannot be read is of no use to a container of this user either.
-        inspect(header, &mut Content::from_file(path, header.size)).ok().flatten()
+        inspect(header, &mut Content::from_file(path, header.size())).ok().flatten()
     });
     for ((_, header), kept) in files.into_iter().zip(results) {
         let Some(kept) = kept else { continue };
-        let kind = NodeKind::File { size: header.size, kept: Some(kept) };
+        let kind = FileKind::File(TreeFile { size: header.size(), kept: Some(kept) });
         tree.insert(&header.path, TreeNode { mode: header.mode, kind });
     }
     Ok(tree)
@@ -74,25 +75,24 @@ impl<T> DirectoryLister<'_, T> {
         meta: &fs::Metadata,
         mode: u32,
         depth: usize,
-    ) -> NodeKind<T> {
+    ) -> FileKind<TreeFile<T>, Special> {
         if meta.is_dir() {
             let here = self.follow || meta.dev() == self.device;
             if here && depth < MAX_DEPTH && self.entered.insert((meta.dev(), meta.ino())) {
                 self.list(on_disk, path, depth + 1);
             }
-            NodeKind::Directory
+            FileKind::Directory
         } else if meta.is_symlink() {
             let target = fs::read_link(on_disk).unwrap_or_default();
-            NodeKind::Symlink(target.to_string_lossy().into_owned())
+            FileKind::Symlink(target.to_string_lossy().into_owned())
         } else if meta.is_file() {
             if meta.len() > 0 {
-                let (path, link) = (path.to_owned(), String::new());
-                let header = EntryHeader { path, kind: EntryKind::File, size: meta.len(), mode, link };
+                let header = EntryHeader { path: path.to_owned(), kind: FileKind::File(meta.len()), mode };
                 self.files.push((on_disk.to_owned(), header));
             }
-            NodeKind::File { size: meta.len(), kept: None }
+            FileKind::File(TreeFile { size: meta.len(), kept: None })
         } else {
-            NodeKind::Special
+            FileKind::Other(Special)
         }
     }
 }

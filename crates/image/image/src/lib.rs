@@ -11,6 +11,7 @@
 
 mod directory;
 mod error;
+mod kind;
 mod layer;
 mod manifest;
 mod open;
@@ -22,12 +23,13 @@ pub mod write;
 pub use cudock_registry as registry;
 pub use directory::walk_directory;
 pub use error::ImageError;
+pub use kind::{FileKind, NoOther};
 #[doc(hidden)]
 pub use layer::fuzz;
-pub use layer::{Content, EntryHeader, EntryKind, LayerLimits, read_tar};
+pub use layer::{Content, EntryHeader, LayerLimits, TarOnly, read_tar};
 pub use manifest::{Descriptor, ImageConfig, Platform, RunConfig};
 pub use open::{
     Access, CachedImage, Image, ImageSource, Layer, OpenOptions, Pull, Referrer, Referrers, ResolvedImage,
     UnreadableReferrer, cached_images, local_path,
 };
-pub use tree::{NodeKind, Tree, TreeNode};
+pub use tree::{Special, Tree, TreeFile, TreeNode};

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use crate::kind::FileKind;
+
 /// The number of symlinks that Linux follows in one path.
 const MAX_LINKS: usize = 40;
 
@@ -22,22 +24,20 @@ impl<T> Default for Tree<T> {
 pub struct TreeNode<T> {
     /// Permission bits.
     pub mode: u32,
-    pub kind: NodeKind<T>,
+    pub kind: FileKind<TreeFile<T>, Special>,
 }
 
-/// The type of an entry.
+/// A regular file.
 #[derive(Debug, Clone)]
-pub enum NodeKind<T> {
-    Directory,
-    File {
-        size: u64,
-        /// The part of it that the walk kept.
-        kept: Option<T>,
-    },
-    Symlink(String),
-    /// A device or a FIFO.
-    Special,
+pub struct TreeFile<T> {
+    pub size: u64,
+    /// The part of it that the walk kept.
+    pub kept: Option<T>,
 }
+
+/// A device or a FIFO.
+#[derive(Debug, Clone, Copy)]
+pub struct Special;
 
 /// One change that a layer makes to the layers below it.
 #[derive(Debug, Clone)]
@@ -52,20 +52,20 @@ impl<T> TreeNode<T> {
     /// The part of a file that the walk kept.
     pub fn kept(&self) -> Option<&T> {
         match &self.kind {
-            NodeKind::File { kept, .. } => kept.as_ref(),
+            FileKind::File(file) => file.kept.as_ref(),
             _ => None,
         }
     }
 
     pub fn size(&self) -> Option<u64> {
-        match self.kind {
-            NodeKind::File { size, .. } => Some(size),
+        match &self.kind {
+            FileKind::File(file) => Some(file.size),
             _ => None,
         }
     }
 
     pub fn is_directory(&self) -> bool {
-        matches!(self.kind, NodeKind::Directory)
+        self.kind.is_directory()
     }
 }
 
@@ -128,7 +128,7 @@ impl<T> Tree<T> {
             if self.nodes.get(parent).is_some_and(TreeNode::is_directory) {
                 return;
             }
-            self.nodes.insert(parent.to_owned(), TreeNode { mode: 0o755, kind: NodeKind::Directory });
+            self.nodes.insert(parent.to_owned(), TreeNode { mode: 0o755, kind: FileKind::Directory });
             rest = parent;
         }
     }
@@ -142,7 +142,7 @@ impl<T> Tree<T> {
         let path = path.trim_matches('/');
         // Most paths contain no symlink.
         if let Some(node) = self.nodes.get(path)
-            && !matches!(node.kind, NodeKind::Symlink(_))
+            && !matches!(node.kind, FileKind::Symlink(_))
         {
             return Some(path.to_owned());
         }
@@ -167,7 +167,7 @@ impl<T> Tree<T> {
             if parts.is_empty() && !follow_last {
                 break;
             }
-            if let Some(TreeNode { kind: NodeKind::Symlink(target), .. }) = self.nodes.get(&real) {
+            if let Some(TreeNode { kind: FileKind::Symlink(target), .. }) = self.nodes.get(&real) {
                 links += 1;
                 if links > MAX_LINKS || target.len() > 4096 {
                     return None;
@@ -235,8 +235,8 @@ impl<T: Clone> Tree<T> {
     ) -> Result<(), String> {
         let target = self.resolve_parent(path, known)?;
         // A replaced directory may have contained symlinks on the cached path.
-        let is_file = |node: &TreeNode<T>| matches!(node.kind, NodeKind::File { .. });
-        let may_redirect = !is_file(&node) || self.nodes.get(&target).is_some_and(|node| !is_file(node));
+        let may_redirect =
+            !node.kind.is_file() || self.nodes.get(&target).is_some_and(|node| !node.kind.is_file());
         self.insert(&target, node);
         if may_redirect {
             *known = None;

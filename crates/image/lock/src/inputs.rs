@@ -96,7 +96,7 @@ impl LockInputs {
                 }
             }
         }
-        if let Some(runtime) = runtime.and_then(|name| facts.runtimes().newest(name, image.arch.name())) {
+        if let Some(runtime) = runtime.and_then(|name| facts.runtimes().newest(name, image.arch)) {
             let sonames = runtime.needs.iter().chain(&runtime.loads);
             let is_small = image.rules.get(SMALL_CUDNN) != Some(&false);
             let small =

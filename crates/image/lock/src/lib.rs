@@ -109,10 +109,10 @@ fn resolve(
     if let Some(name) = inputs.runtime
         && !wheels.iter().any(|wheel| wheel.name == name)
     {
-        let row = facts.runtimes().newest(name, image.arch.name());
+        let row = facts.runtimes().newest(name, image.arch);
         let row = row.ok_or_else(|| cudock_pypi::PypiError::NoWheel {
             package: name.to_owned(),
-            cpu: image.arch.name().to_owned(),
+            cpu: image.arch.into(),
         })?;
         wheels.push(locker.pinned(row, "model")?);
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use cudock_base::{DigestError, ErrorKind, FileError, Report};
+use cudock_base::{DigestError, ErrorKind, FileError, NamedArch, Report};
 use cudock_http::{CertificateError, HttpError, HttpErrorKind};
 use thiserror::Error;
 
@@ -27,7 +27,7 @@ pub enum PypiError {
     #[error("{variable} is {}, {reason}", path.display())]
     Named { variable: &'static str, path: PathBuf, reason: &'static str },
     #[error("no known wheel of {package} for {cpu}")]
-    NoWheel { package: String, cpu: String },
+    NoWheel { package: String, cpu: NamedArch },
     /// It is not in the cache and the network may not be used.
     #[error("{file} is not in the cache, and --offline is set")]
     Offline {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use cudock_base::{Digest, Environment, Report as _};
+use cudock_base::{Arch, Digest, Environment, NamedArch, Report as _};
 use cudock_facts::Facts;
 use cudock_facts::tables::{RuntimeWheel, WheelMember};
 use cudock_http::{BlobStore, NoProgress, RetryPolicy};
@@ -41,7 +41,7 @@ fn packed(members: &[(&str, &[u8])]) -> Vec<u8> {
 /// The row that pins these bytes, with this library in them.
 fn pinned(bytes: &[u8], library: &[u8]) -> RuntimeWheel {
     let facts = Facts::embedded();
-    let row = facts.runtimes().newest("onnxruntime", "x86_64").unwrap();
+    let row = facts.runtimes().newest("onnxruntime", Arch::X86_64).unwrap();
     let member =
         |path: &str, size: usize| WheelMember { path: path.to_owned(), size: size.try_into().unwrap() };
     RuntimeWheel {
@@ -475,9 +475,10 @@ fn a_wheel_larger_than_the_disk_is_reported_beforehand() {
 
 #[test]
 fn a_processor_that_nobody_builds_for_is_named() {
-    let error = wheel_for(Package::OnnxruntimeGpu, "riscv64", &Facts::embedded()).unwrap_err();
+    let error =
+        wheel_for(Package::OnnxruntimeGpu, NamedArch::new("riscv64"), &Facts::embedded()).unwrap_err();
     assert_eq!(error.to_string(), "no known wheel of onnxruntime-gpu for riscv64");
-    for cpu in ["x86_64", "aarch64"] {
+    for cpu in Arch::ALL {
         for package in [Package::Onnxruntime, Package::OnnxruntimeGpu] {
             assert_eq!(wheel_for(package, cpu, &Facts::embedded()).unwrap().cpu, cpu);
         }

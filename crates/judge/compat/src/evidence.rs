@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::NamedArch;
 use cudock_facts::finding::{Finding, FindingEvidence};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::{Build, Support};
@@ -17,7 +18,7 @@ pub struct Evidence {
     pub subject: String,
     pub kind: SubjectKind,
     /// The processor it is for, as images name it: amd64, arm64.
-    pub cpu: Option<String>,
+    pub cpu: Option<NamedArch>,
     /// The variables it is started with.
     pub environment: BTreeMap<String, String>,
     /// Copies of libcuda inside it, in the order in which the loader would find them.

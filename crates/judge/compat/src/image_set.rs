@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cudock_base::Digest;
+use cudock_base::{Arch, Digest};
 use cudock_facts::Facts;
 use cudock_image::{Access, Image, ImageError, ImageSource, Platform, ResolvedImage};
 
@@ -103,8 +103,8 @@ impl<'a> ImageSet<'a> {
     /// Which of the images is for a target's processor. It is opened if there is one that is not open yet; the first one
     /// stands in if there is none.
     fn index_for(&mut self, target: &Target) -> Result<usize, ImageError> {
-        let Some(wanted) = target.traits.cpu.as_deref() else { return Ok(0) };
-        let matches = |platform: &Platform| platform.architecture == wanted;
+        let Some(wanted) = target.traits.cpu else { return Ok(0) };
+        let matches = |platform: &Platform| Arch::parse(&platform.architecture) == Some(wanted);
         if let Some(index) = self.images.iter().position(|opened| matches(&opened.image.platform)) {
             return Ok(index);
         }

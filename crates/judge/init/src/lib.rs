@@ -35,8 +35,7 @@ pub struct InitContext<'a> {
 
 impl InitContext<'_> {
     fn arch(&self) -> Arch {
-        let cpu = self.target.and_then(|target| target.traits.cpu.as_deref());
-        cpu.and_then(Arch::parse).unwrap_or_default()
+        self.target.and_then(|target| target.traits.cpu).unwrap_or_default()
     }
 
     /// The target as comments name it: `T4 (7.5), driver 580.178.04`.

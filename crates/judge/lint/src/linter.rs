@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use cudock_base::{Arch, Date, ErrorKind, LineIndex, Report};
+use cudock_base::{Date, ErrorKind, LineIndex, Report};
 use cudock_compat::BuildContext;
 use cudock_dockerfile::SyntaxError;
 use cudock_facts::Facts;
@@ -143,7 +143,7 @@ impl<'f> Linter<'f> {
     ) -> T {
         let files = BuildContext::of_dockerfile(path, text);
         let arch = match &settings.target {
-            Some(LintTarget::Gpu(target)) => target.traits.cpu.as_deref().and_then(Arch::parse),
+            Some(LintTarget::Gpu(target)) => target.traits.cpu,
             _ => None,
         };
         call(&LintOptions {

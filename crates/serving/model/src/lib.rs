@@ -31,7 +31,7 @@ use crate::onnx::Activations;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    pub kind: FileKind,
+    pub kind: ModelFormat,
     /// The files, including those with external weights.
     pub files: Vec<PathBuf>,
     pub on_disk: u64,
@@ -41,7 +41,7 @@ pub struct Model {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
+pub enum ModelFormat {
     Onnx,
     Safetensors,
 }

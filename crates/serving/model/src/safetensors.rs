@@ -14,7 +14,7 @@ use crate::directory::combine;
 use crate::error::ModelError;
 use crate::format::NumberFormat;
 use crate::tensor_stats::TensorStats;
-use crate::{FileKind, Model};
+use crate::{Model, ModelFormat};
 
 /// The longest header, as in the reference implementation.
 const MAX_HEADER: u64 = 100_000_000;
@@ -142,7 +142,7 @@ fn format_from_dtype(dtype: &str) -> NumberFormat {
 pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<Model, ModelError> {
     let tensors = read(bytes).map_err(|problem| ModelError::invalid(path, problem))?;
     Ok(Model {
-        kind: FileKind::Safetensors,
+        kind: ModelFormat::Safetensors,
         files: vec![path.to_owned()],
         on_disk: bytes.len() as u64,
         tensors,
@@ -186,7 +186,7 @@ pub(crate) fn read_index(path: &Path) -> Result<Model, ModelError> {
 
 pub(crate) fn read_files(files: &[PathBuf]) -> Result<Model, ModelError> {
     let mut model = Model {
-        kind: FileKind::Safetensors,
+        kind: ModelFormat::Safetensors,
         files: Vec::with_capacity(files.len()),
         on_disk: 0,
         tensors: TensorStats::default(),

@@ -1,5 +1,6 @@
 //! Checks of a workload that hold for all services, and the facts about its machine.
 
+use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Lifecycle, SizeDriver};
@@ -204,7 +205,7 @@ pub(super) fn machine(facts: &Facts, spec: &DeploymentSpec) -> Result<Machine, T
             None => error,
         });
     }
-    if row.cpu_arch != "x86_64" {
+    if row.cpu_arch != Arch::X86_64 {
         return Err(TranslationError::new(format!(
             "{} is an arm64 size: amd64 images do not run there, and no node image is known for it",
             row.name

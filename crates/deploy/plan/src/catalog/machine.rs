@@ -1,5 +1,6 @@
 //! Machine types: virtual machine sizes and workload profiles, with whole numbers.
 
+use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_facts::tables::{ComputeFormat, Gpu, Lifecycle, Profile, Size, SizeDriver, Vendor};
 use cudock_facts::version::{Capability, Date};
@@ -48,7 +49,7 @@ pub(crate) struct MachineType {
     pub(crate) nvlink: Option<String>,
     /// The GPUs that `NVLink` connects with each other, if not all.
     pub(crate) nvlink_gpus: Option<u32>,
-    pub(crate) architecture: String,
+    pub(crate) architecture: Option<Arch>,
     pub(crate) driver: Option<SizeDriver>,
     pub(crate) family: Option<String>,
     pub(crate) spot: Option<bool>,
@@ -98,7 +99,7 @@ impl MachineType {
             infiniband_gbps: size.infiniband_gbps,
             nvlink: size.nvlink.clone(),
             nvlink_gpus: size.nvlink_gpus,
-            architecture: size.cpu_arch.clone(),
+            architecture: Some(size.cpu_arch),
             driver: size.driver,
             family: size.quota_family.clone(),
             spot: size.spot,
@@ -128,7 +129,7 @@ impl MachineType {
             vcpu: Some(profile.vcpu),
             ram: Some(u64::from(profile.memory_gib) * GIB),
             infiniband: Some(false),
-            architecture: "x86_64".into(),
+            architecture: Some(Arch::X86_64),
             lifecycle: Lifecycle::Available,
             documented: true,
             offered_in: profile.regions.iter().filter_map(|name| region(name)).collect(),

@@ -141,9 +141,9 @@ fn not_offered(case: &Case) -> Option<String> {
         let name = kind.name();
         return Some(format!("a confidential VM, which {name} is not documented to support"));
     }
-    if !machine.architecture.is_empty() && !architectures.iter().any(|known| known == &machine.architecture) {
+    if let Some(own) = machine.architecture.filter(|own| !architectures.contains(own)) {
         let offered = shortened(architectures);
-        let own = processor(&machine.architecture);
+        let own = processor(own);
         return Some(format!("{} has {offered} machines, this is {own}", kind.name()));
     }
     let nowhere =
@@ -152,12 +152,12 @@ fn not_offered(case: &Case) -> Option<String> {
 }
 
 pub(super) fn architecture(case: &Case) -> Option<u64> {
-    let needed = case.workload().machine.architecture.as_deref();
-    unless(needed.is_none_or(|needed| Arch::to_kernel(needed) == Arch::to_kernel(&case.machine.architecture)))
+    let needed = case.workload().machine.architecture.as_ref();
+    unless(needed.is_none_or(|needed| needed.arch().is_some() && needed.arch() == case.machine.architecture))
 }
 
 pub(super) fn describe_architecture(case: &Case) -> String {
-    let has = processor(&case.machine.architecture);
+    let has = case.machine.architecture.map_or_else(String::new, processor);
     match &case.workload().machine.architecture {
         Some(needed) => format!("architecture {has}, the image is for {needed}"),
         None => format!("architecture {has}, the image is for any"),
@@ -165,10 +165,10 @@ pub(super) fn describe_architecture(case: &Case) -> String {
 }
 
 /// An architecture by its names in the kernel and in images: `arm64 (aarch64)`.
-fn processor(name: &str) -> String {
-    match Arch::parse(name) {
-        Some(Arch::Aarch64) => format!("{} ({})", Arch::Aarch64.oci_name(), Arch::Aarch64.name()),
-        _ => name.to_owned(),
+fn processor(arch: Arch) -> String {
+    match arch {
+        Arch::Aarch64 => format!("{} ({})", arch.oci_name(), arch.name()),
+        Arch::X86_64 => arch.name().to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use cudock_base::Arch;
+use cudock_base::{Arch, NamedArch};
 use cudock_facts::tables::{ComputeFormat, DataAccess};
 
 use super::{SERVICE_RULES, SIZE_RULES, judge};
@@ -217,7 +217,7 @@ fn nvlink_connects_as_many_gpus_as_are_needed() {
 #[test]
 fn an_image_for_another_processor_does_not_fit() {
     let x86_64 = Arch::X86_64.oci_name();
-    let amd64 = with(|workload| workload.machine.architecture = Some(x86_64.into()));
+    let amd64 = with(|workload| workload.machine.architecture = Some(NamedArch::new(x86_64)));
     let text = "architecture arm64 (aarch64), the image is for amd64";
     rejected(&amd64, VM, "Standard_ND128isr_NDR_GB200_v6", "CD0809", text);
     fits(&amd64, VM, T4);

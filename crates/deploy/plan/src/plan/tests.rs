@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use cudock_base::Usd;
+use cudock_base::{Arch, Usd};
 
 use super::*;
 use crate::catalog::belongs;
@@ -165,7 +165,7 @@ fn offers_above_the_budget_are_rejected_with_the_figure() {
 fn the_nearest_to_the_impossible_is_the_largest() {
     let mut workload = job(60);
     workload.gpu.memory = 250_000_000_000;
-    workload.machine.architecture = Some("x86_64".into());
+    workload.machine.architecture = Some(Arch::X86_64.into());
     planned(&workload, |plan| {
         assert!(plan.ranked().is_empty());
         let nearest = plan.nearest();

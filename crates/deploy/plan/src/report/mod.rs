@@ -10,9 +10,8 @@ mod table;
 mod workload_text;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use cudock_base::{Rate, Usd};
+use cudock_base::Usd;
 use cudock_facts::tables::ComputeFormat;
 use cudock_facts::version::{Capability, Date};
 use schemars::JsonSchema;
@@ -68,7 +67,7 @@ impl<'a> PlacementReport<'a> {
 /// The workload as it was understood.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WorkloadReport<'a> {
-    work: WorkReport,
+    work: &'a Work,
     gpu_memory_bytes: u64,
     gpus_per_instance: u32,
     instances: u32,
@@ -82,35 +81,11 @@ pub struct WorkloadReport<'a> {
     begins: Date,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-enum WorkReport {
-    Job { duration_s: f64 },
-    Items { items: u64, each_s: f64, at_once: Option<u32> },
-    Sweep { trials: u32, each_s: f64, at_once: u32 },
-    Serve { requests_per_second_by_hour: [f64; 24], replica_rate: f64, target_percent: u8 },
-}
-
 impl<'a> WorkloadReport<'a> {
     pub fn of(workload: &'a Workload) -> Self {
-        let per_second = |rate: Rate| rate.times_in(Duration::from_secs(1));
-        let work = match &workload.work {
-            Work::Job { duration } => WorkReport::Job { duration_s: duration.as_secs_f64() },
-            Work::Items { items, each, at_once } => {
-                WorkReport::Items { items: *items, each_s: each.as_secs_f64(), at_once: *at_once }
-            }
-            Work::Sweep { trials, at_once, each } => {
-                WorkReport::Sweep { trials: *trials, each_s: each.as_secs_f64(), at_once: *at_once }
-            }
-            Work::Serve { load, replica_rate, target_percent } => WorkReport::Serve {
-                requests_per_second_by_hour: load.hours.map(per_second),
-                replica_rate: per_second(*replica_rate),
-                target_percent: *target_percent,
-            },
-        };
         let gpu = &workload.gpu;
         Self {
-            work,
+            work: &workload.work,
             gpu_memory_bytes: gpu.memory,
             gpus_per_instance: gpu.per_instance,
             instances: gpu.instances,

@@ -80,7 +80,8 @@ fn machine(workload: &Workload) -> String {
     let machine = &workload.machine;
     let vcpu = (machine.vcpu > 0).then(|| format!("{} vCPU", machine.vcpu));
     let memory = (machine.memory > 0).then(|| format!("{} of memory", bytes(machine.memory)));
-    let parts: Vec<String> = vcpu.into_iter().chain(memory).chain(machine.architecture.clone()).collect();
+    let architecture = machine.architecture.as_ref().map(ToString::to_string);
+    let parts: Vec<String> = vcpu.into_iter().chain(memory).chain(architecture).collect();
     parts.join(", ")
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cudock_base::{Arch, Codec};
+use cudock_base::{Codec, NamedArch};
 use cudock_compat::{GatherError, ImageSet, Target};
 use cudock_facts::Facts;
 use cudock_image::{Access, Image, ImageSource, LayerLimits};
@@ -43,8 +43,8 @@ fn architecture(image: &Image) -> Processor {
     let linux = image.platforms.iter().filter(|platform| platform.os == "linux");
     let names: BTreeSet<&str> = linux.map(|platform| platform.architecture.as_str()).collect();
     match (names.first(), names.len()) {
-        (Some(only), 1) => Processor::One(Arch::to_kernel(only).to_owned()),
-        (None, _) => Processor::One(Arch::to_kernel(&image.platform.architecture).to_owned()),
+        (Some(only), 1) => Processor::One(NamedArch::new(*only).with_kernel_name()),
+        (None, _) => Processor::One(NamedArch::new(&image.platform.architecture).with_kernel_name()),
         _ => Processor::Any,
     }
 }

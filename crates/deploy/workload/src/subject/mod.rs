@@ -10,7 +10,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use cudock_base::Arch;
+use cudock_base::NamedArch;
 use cudock_base::text::error_chain;
 use cudock_compat::{
     Context, GatherError, Judgement, Subject, Target, Verdict, gather, image_subject, is_file_name, judge,
@@ -39,8 +39,8 @@ pub(crate) struct Inspection {
 pub(crate) enum Processor {
     /// Images of it exist for several.
     Any,
-    /// One GPU, as the tables name it.
-    One(String),
+    /// One architecture, as the tables name it.
+    One(NamedArch),
 }
 
 /// How large an image is, and where that is from.
@@ -120,8 +120,7 @@ fn inspect_named(
                 (target, Some(judgement))
             });
             let mut inspection = Inspection::of(name, judgements.collect());
-            inspection.architecture =
-                evidence.cpu.as_deref().map(|cpu| Processor::One(Arch::to_kernel(cpu).to_owned()));
+            inspection.architecture = evidence.cpu.as_ref().map(|cpu| Processor::One(cpu.with_kernel_name()));
             Ok(inspection)
         }
     }

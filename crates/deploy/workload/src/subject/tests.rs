@@ -65,7 +65,7 @@ fn an_image_determines_size_architecture_and_verdicts() {
     assert_eq!((image.compressed, image.unpacked), (512 * 9, Some(3000)));
     let layer = ImageLayer { compressed: 512 * 9, codec: Codec::Plain };
     assert_eq!(image.layers, [layer]);
-    assert_eq!(inspection.architecture, Some(Processor::One("x86_64".to_owned())));
+    assert_eq!(inspection.architecture, Some(Processor::One(Arch::X86_64.into())));
     // Nothing in it uses a GPU, so it runs on none.
     let verdict = inspection.verdicts.of("Standard_NC4as_T4_v3").unwrap();
     assert!(!verdict.runs && !verdict.jit, "{verdict:?}");
@@ -78,7 +78,7 @@ fn an_image_for_another_processor_does_not_run_on_x86() {
     let directory = tempfile::tempdir().unwrap();
     layout(directory.path(), Arch::Aarch64.oci_name(), 10);
     let inspection = inspected(&format!("oci:{}", directory.path().display())).unwrap();
-    assert_eq!(inspection.architecture, Some(Processor::One("aarch64".to_owned())));
+    assert_eq!(inspection.architecture, Some(Processor::One(Arch::Aarch64.into())));
     let verdict = inspection.verdicts.of("Standard_NC4as_T4_v3").unwrap();
     assert!(!verdict.runs && verdict.reason.contains("arm64"), "{verdict:?}");
 }

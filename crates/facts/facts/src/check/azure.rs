@@ -21,8 +21,6 @@ impl TableChecker {
                 size.nvlink.is_some() && connected > 1 && fewer
             });
             check.require(connected, || "connects GPUs by NVLink that it does not have");
-            let known = matches!(size.cpu_arch.as_str(), "x86_64" | "aarch64");
-            check.require(known, || format!("has the CPU architecture `{}`", size.cpu_arch));
         });
         self.prices(facts);
         let services = facts.services();

@@ -1,9 +1,11 @@
+use cudock_base::Arch;
+
 use crate::tables::{RuntimeWheel, Runtimes, WheelMember};
 use crate::version::Capability;
 
 impl Runtimes {
-    /// The newest wheel of a package for a processor, as [`std::env::consts::ARCH`] names it.
-    pub fn newest(&self, package: &str, cpu: &str) -> Option<&RuntimeWheel> {
+    /// The newest wheel of a package for a processor.
+    pub fn newest(&self, package: &str, cpu: Arch) -> Option<&RuntimeWheel> {
         let fits = |wheel: &&RuntimeWheel| wheel.package == package && wheel.cpu == cpu;
         self.wheel.iter().filter(fits).max_by(|one, other| one.version.cmp(&other.version))
     }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use cudock_base::Arch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +50,8 @@ pub struct Size {
     /// Whether it is a confidential VM only.
     #[serde(default)]
     pub confidential: bool,
-    /// `x86_64` or aarch64.
-    pub cpu_arch: String,
+    #[schemars(with = "String")]
+    pub cpu_arch: Arch,
     #[serde(default)]
     pub generations: Vec<String>,
     pub driver: Option<SizeDriver>,
@@ -159,7 +160,8 @@ pub struct Service {
     pub scale_to_zero: bool,
     pub spot: Option<String>,
     pub gpus_per_instance: Option<String>,
-    pub cpu_arch: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub cpu_arch: Vec<Arch>,
     pub max_image_gb: Option<u32>,
     pub quota: String,
     pub cold_start: Option<String>,

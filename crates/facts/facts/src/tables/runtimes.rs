@@ -1,3 +1,4 @@
+use cudock_base::Arch;
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +22,7 @@ pub struct RuntimeWheel {
     /// onnxruntime-gpu, as package indexes write it.
     pub package: String,
     pub version: Version,
-    /// `x86_64` or `aarch64`.
-    pub cpu: String,
+    pub cpu: Arch,
     pub file: String,
     pub size: u64,
     /// Its SHA-256, in lower-case hexadecimal.

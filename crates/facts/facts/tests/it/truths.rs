@@ -1,5 +1,6 @@
 //! Known truths, pinned: a table edited by mistake fails here.
 
+use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_facts::lookup::{ImageTag, Runs, TagVerdict, TorchWheel};
 use cudock_facts::tables::{
@@ -423,7 +424,7 @@ fn azure_sizes_are_what_they_are() {
     assert_eq!(size("Standard_NC6s_v3").lifecycle, Lifecycle::Retired);
     assert_eq!(size("Standard_NC6s_v3").retired_on.unwrap().to_string(), "2025-09-30");
     assert_eq!(size("Standard_NC6").retired_on.unwrap().to_string(), "2023-09-06");
-    assert_eq!(size("Standard_ND128isr_NDR_GB200_v6").cpu_arch, "aarch64");
+    assert_eq!(size("Standard_ND128isr_NDR_GB200_v6").cpu_arch, Arch::Aarch64);
     assert!(size("nc24ads_a100_v4").is_on_sale("2026-11-15".parse().unwrap()));
     assert!(facts.sizes().find("Standard_NC6_v3").one().is_none(), "a size tutorials made up");
 }

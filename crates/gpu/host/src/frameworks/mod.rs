@@ -8,6 +8,7 @@ mod onnxruntime;
 mod tensorflow;
 mod torch;
 
+use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
@@ -80,8 +81,8 @@ pub enum MissingLibraryEffect {
     },
 }
 
-/// All builds in an environment. `cpu_arch` is `x86_64` or `aarch64`.
-pub fn builds(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -> Vec<Build> {
+/// All builds in an environment.
+pub fn builds(facts: &Facts, python: &PythonEnvironment, cpu_arch: Arch) -> Vec<Build> {
     let mut builds = Vec::new();
     builds.extend(torch::build(facts, python, cpu_arch));
     builds.extend(tensorflow::builds(facts, python));

@@ -1,5 +1,6 @@
 //! PyTorch, which has a file with its build information.
 
+use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
 use cudock_facts::lookup::TorchWheel;
@@ -9,7 +10,7 @@ use pep440_rs::Version;
 use super::{Build, Support, ptx_isa};
 use crate::host::{PythonEnvironment, TorchBuildInfo};
 
-pub(super) fn build(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -> Option<Build> {
+pub(super) fn build(facts: &Facts, python: &PythonEnvironment, cpu_arch: Arch) -> Option<Build> {
     let path = python.get("torch").map(|torch| torch.path.clone());
     let Some(info) = python.torch.clone().or_else(|| by_metadata(facts, python)) else {
         let fix = "torch.version.cuda says what it was built for; newer tables can be added with --facts"
@@ -43,7 +44,7 @@ pub(super) fn build(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -
     let tag = format!("cu{}{}", cuda.major(), cuda.minor());
     let row = frameworks.torch_build(&info.version, TorchWheel::Tag(&tag));
     // The aarch64 wheels have their own list.
-    let sass = if cpu_arch == "aarch64" {
+    let sass = if cpu_arch == Arch::Aarch64 {
         let release = frameworks.torch(&info.version).filter(|release| release.aarch64_cuda == Some(cuda));
         release.and_then(|release| release.aarch64_sass.clone())
     } else {

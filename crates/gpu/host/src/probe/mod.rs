@@ -36,7 +36,7 @@ pub type QueryNvml<'a> = &'a dyn Fn(Option<&Path>) -> NvmlResult;
 pub fn read(root: &Root, query_nvml: QueryNvml<'_>) -> Host {
     let environment = environment(root);
     let system = system::read(root);
-    let directories = crate::loader::directories(root, &environment, &system.cpu_arch);
+    let directories = crate::loader::directories(root, &environment, system.cpu_arch);
     let libraries = libraries::driver_libraries(root, &directories);
     let nvml = if root.is_live() {
         let unsearched = libraries::unsearched_path(&libraries, "libnvidia-ml.so.1").map(Path::new);

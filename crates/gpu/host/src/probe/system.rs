@@ -6,7 +6,7 @@ pub(super) fn read(root: &Root) -> SystemInfo {
     let wsl = kernel.as_deref().is_some_and(|kernel| kernel.to_ascii_lowercase().contains("microsoft"));
     SystemInfo {
         os: os_name(root),
-        cpu_arch: root.cpu_arch().to_owned(),
+        cpu_arch: root.cpu_arch(),
         container: container(root),
         wsl: wsl || root.exists("/dev/dxg"),
         kernel,

@@ -70,8 +70,6 @@ pub struct Driver {
     pub version: Option<DriverVersion>,
     /// The version as file names have it; empty under WSL2.
     pub suffix: String,
-    /// `x86_64` or aarch64.
-    pub arch: String,
     pub root: PathBuf,
     /// Its libraries, in the order of the directories they were found in.
     pub libraries: Vec<LibraryFile>,
@@ -213,7 +211,6 @@ impl Driver {
             version,
             files: files::find(&files, &devices, &found, &roots.mps),
             suffix: found.suffix,
-            arch: files.arch().to_owned(),
             root: files.base().to_owned(),
             libraries: found.libraries,
             gpus: gpus::read(&devices),

@@ -1,6 +1,7 @@
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
+use cudock_base::Arch;
 use cudock_host::{Files, Root};
 
 /// A root file system with its location on the host.
@@ -79,7 +80,7 @@ impl DriverTree {
         self.metadata(path).is_some_and(|metadata| metadata.is_file() && metadata.len() > 0)
     }
 
-    pub(super) fn arch(&self) -> &'static str {
+    pub(super) fn arch(&self) -> Arch {
         self.root.cpu_arch()
     }
 }

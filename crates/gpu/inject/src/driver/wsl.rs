@@ -91,7 +91,6 @@ pub(super) fn find(files: &DriverTree, devices: &DriverTree) -> Result<Driver, I
         kind: DriverKind::Wsl,
         version: None,
         suffix: String::new(),
-        arch: files.arch().to_owned(),
         root: files.base().to_owned(),
         libraries,
         files: others,

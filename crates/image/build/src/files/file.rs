@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cudock_image::FileKind;
 use cudock_lock::LayerGroup;
 
 /// A file, directory or link of an image. Owner and times are the same for all, so they are not here.
@@ -11,21 +12,8 @@ pub struct ImageFile {
     /// Relative to the root, without a leading slash.
     pub path: String,
     pub mode: u32,
-    pub kind: ImageFileKind,
+    pub kind: FileKind<FileSource>,
     pub origin: Arc<FileOrigin>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ImageFileKind {
-    Directory,
-    Symlink(String),
-    File(FileSource),
-}
-
-impl ImageFileKind {
-    pub fn is_directory(&self) -> bool {
-        *self == Self::Directory
-    }
 }
 
 /// Where the bytes of a file come from.
@@ -54,25 +42,25 @@ impl FileOrigin {
 
 impl ImageFile {
     pub fn directory(path: impl Into<String>, mode: u32, origin: &Arc<FileOrigin>) -> Self {
-        Self { path: path.into(), mode, kind: ImageFileKind::Directory, origin: origin.clone() }
+        Self { path: path.into(), mode, kind: FileKind::Directory, origin: origin.clone() }
     }
 
     pub fn symlink(path: impl Into<String>, target: impl Into<String>, origin: &Arc<FileOrigin>) -> Self {
-        let kind = ImageFileKind::Symlink(target.into());
+        let kind = FileKind::Symlink(target.into());
         Self { path: path.into(), mode: 0o777, kind, origin: origin.clone() }
     }
 
     pub fn generated(path: impl Into<String>, bytes: impl Into<Vec<u8>>, origin: &Arc<FileOrigin>) -> Self {
-        let kind = ImageFileKind::File(FileSource::Bytes(bytes.into()));
+        let kind = FileKind::File(FileSource::Bytes(bytes.into()));
         Self { path: path.into(), mode: 0o644, kind, origin: origin.clone() }
     }
 
     /// The size of a file; zero of everything else.
     pub fn size(&self) -> u64 {
         match &self.kind {
-            ImageFileKind::File(FileSource::Bytes(bytes)) => bytes.len() as u64,
-            ImageFileKind::File(FileSource::Disk { size, .. }) => *size,
-            ImageFileKind::Directory | ImageFileKind::Symlink(_) => 0,
+            FileKind::File(FileSource::Bytes(bytes)) => bytes.len() as u64,
+            FileKind::File(FileSource::Disk { size, .. }) => *size,
+            _ => 0,
         }
     }
 

@@ -9,12 +9,13 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use cudock_base::{Algorithm, FileError, Hasher};
+use cudock_image::FileKind;
 use cudock_lock::LayerGroup;
 use cudock_project::{FILE_NAME, ImageBuild, Project};
 
 use crate::config::{APP, SERVE_PORT};
 use crate::error::BuildError;
-use crate::files::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
+use crate::files::file::{FileOrigin, FileSource, ImageFile};
 
 /// The program that an image starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,8 +133,7 @@ fn tree(from: &Path, to: &str, origin: &Arc<FileOrigin>, own: &mut Vec<ImageFile
     } else if metadata.is_file() {
         let mode = if metadata.permissions().mode() & 0o111 != 0 { 0o755 } else { 0o644 };
         let identity = digest(from)?;
-        let kind =
-            ImageFileKind::File(FileSource::Disk { path: from.to_owned(), size: metadata.len(), identity });
+        let kind = FileKind::File(FileSource::Disk { path: from.to_owned(), size: metadata.len(), identity });
         own.push(ImageFile { path: to.to_owned(), mode, kind, origin: origin.clone() });
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use cudock_base::UsageError;
 use cudock_lock::{LayerGroup, SMALL_CUDNN};
 
-use crate::files::file::{ImageFile, ImageFileKind};
+use crate::files::file::ImageFile;
 
 /// A rule by which files are left out.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ fn is_documentation(file: &ImageFile) -> bool {
     let directories =
         ["usr/share/doc", "usr/share/man", "usr/share/info", "usr/local/share/man", "usr/local/share/doc"];
     // Directories disappear with their last file.
-    is_of_package(file) && file.kind != ImageFileKind::Directory && below(file, &directories)
+    is_of_package(file) && !file.kind.is_directory() && below(file, &directories)
 }
 
 fn is_test(file: &ImageFile) -> bool {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use cudock_base::Arch;
 use cudock_fatbin::{LinkedFile, is_library};
 use cudock_host::ld_cache::{Cache, CacheEntry, Hwcap};
+use cudock_image::FileKind;
 use cudock_lock::LayerGroup;
 
-use crate::files::file::{FileOrigin, FileSource, ImageFile, ImageFileKind};
+use crate::files::file::{FileOrigin, FileSource, ImageFile};
 use crate::plan::{CUDA, ImagePlan, PlanInput, RUNTIME};
 
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
@@ -66,7 +67,7 @@ fn is_certificate(file: &ImageFile) -> bool {
 fn certificates(plan: &ImagePlan) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     for file in plan.files.values().filter(|file| is_certificate(file) && file.size() < MAX_CERTIFICATES) {
-        if let ImageFileKind::File(FileSource::Disk { path, .. }) = &file.kind {
+        if let FileKind::File(FileSource::Disk { path, .. }) = &file.kind {
             let text = std::fs::read(path).ok()?;
             all.extend(text.trim_ascii_end());
             all.push(b'\n');

@@ -125,7 +125,7 @@ pub fn slim_image(
         let unused = unused.get(digest);
         bundle.edit_layer(digest, store, compression, &mut |header, bytes| {
             if unused.is_some_and(|paths| paths.contains(&header.path)) {
-                lock(&removed).insert(header.path.clone(), header.size);
+                lock(&removed).insert(header.path.clone(), header.size());
                 return Ok(Edit::Remove);
             }
             Ok::<_, io::Error>(edit(header.path.clone(), bytes, &code_job, &mut |file| {

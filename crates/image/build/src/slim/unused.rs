@@ -19,7 +19,7 @@ pub(crate) fn by_layer(
     let mut by_layer: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for opened in bundle.open(name)? {
         let tree = opened.image.walk(LayerLimits::default(), |header, content| {
-            if header.size < 64 || !content.start()?.starts_with(b"\x7fELF") {
+            if header.size() < 64 || !content.start()?.starts_with(b"\x7fELF") {
                 return Ok(None);
             }
             let file_name = header.path.rsplit('/').next().unwrap_or_default();

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use cudock_image::{EntryHeader, EntryKind, LayerLimits, read_tar};
+use cudock_image::{EntryHeader, FileKind, LayerLimits, TarOnly, read_tar};
 
 use super::names::stays_inside;
 use super::store::{Contents, Limits};
-use super::{PackageList, PackedEntry, PackedKind, Scheme, UnpackError, check_path};
+use super::{PackageList, PackedContent, PackedEntry, Scheme, UnpackError, check_path};
 
 const SETUID_AND_SETGID: u32 = 0o6000;
 /// Notes that are kept of one package.
@@ -42,7 +42,7 @@ pub(super) fn read(bytes: &[u8], contents: &mut dyn Contents) -> Result<PackageL
 struct DebReader {
     list: PackageList,
     /// Files by path, for hard links to them.
-    files: BTreeMap<String, PackedKind>,
+    files: BTreeMap<String, PackedContent>,
     links: BTreeSet<String>,
 }
 
@@ -62,25 +62,25 @@ impl DebReader {
         if let Some(link) = parents(path).find(|parent| self.links.contains(*parent)) {
             return Err(UnpackError::refused(format!("`{path}` leads through the link `{link}`")));
         }
-        let kind = match header.kind {
-            EntryKind::Directory => PackedKind::Directory,
-            EntryKind::Symlink if header.link.is_empty() || header.link.contains('\0') => {
+        let kind = match &header.kind {
+            FileKind::Directory => FileKind::Directory,
+            FileKind::Symlink(target) if target.is_empty() || target.contains('\0') => {
                 return Err(UnpackError::refused(format!("`{path}` is a link without a valid target")));
             }
-            EntryKind::Symlink if stays_inside(path, &header.link) => {
+            FileKind::Symlink(target) if stays_inside(path, target) => {
                 self.links.insert(path.to_owned());
-                PackedKind::Symlink(header.link.clone())
+                FileKind::Symlink(target.clone())
             }
-            EntryKind::Symlink => {
-                let reason = format!("`{path}` is a link to `{}`, which leads out of the image", header.link);
+            FileKind::Symlink(target) => {
+                let reason = format!("`{path}` is a link to `{target}`, which leads out of the image");
                 return Err(UnpackError::Refused(reason));
             }
-            EntryKind::HardLink => self.linked(path, &header.link)?,
-            EntryKind::Special => {
+            FileKind::Other(TarOnly::HardLink(target)) => FileKind::File(self.linked(path, target)?),
+            FileKind::Other(TarOnly::Special) => {
                 self.note(format!("{path}: dropped, not a regular file"));
                 return Ok(());
             }
-            EntryKind::File => {
+            FileKind::File(_) => {
                 let index = contents.begin()?;
                 let mut size = 0_u64;
                 let mut own = None;
@@ -96,14 +96,14 @@ impl DebReader {
                 }
                 passed.map_err(|error| UnpackError::refused(format!("`{path}`: {error}")))?;
                 contents.end()?;
-                PackedKind::File { index, size }
+                FileKind::File(PackedContent { index, size })
             }
         };
-        if header.mode & SETUID_AND_SETGID != 0 && header.kind == EntryKind::File {
+        if header.mode & SETUID_AND_SETGID != 0 && header.kind.is_file() {
             self.note(format!("{path}: setuid and setgid bits removed"));
         }
-        if matches!(kind, PackedKind::File { .. }) {
-            self.files.insert(path.to_owned(), kind.clone());
+        if let FileKind::File(content) = kind {
+            self.files.insert(path.to_owned(), content);
         }
         let mode = header.mode & !SETUID_AND_SETGID & 0o7777;
         self.list.entries.push(PackedEntry { scheme: Scheme::Root, path: path.to_owned(), mode, kind });
@@ -111,9 +111,9 @@ impl DebReader {
     }
 
     /// A hard link has the content of an earlier file of the same package.
-    fn linked(&self, path: &str, target: &str) -> Result<PackedKind, UnpackError> {
+    fn linked(&self, path: &str, target: &str) -> Result<PackedContent, UnpackError> {
         let target = target.strip_prefix("./").unwrap_or(target);
-        self.files.get(target).cloned().ok_or_else(|| {
+        self.files.get(target).copied().ok_or_else(|| {
             let target = cudock_base::text::escape(target, 80);
             UnpackError::refused(format!(
                 "`{path}` is a hard link to `{target}`, which is not in the package"

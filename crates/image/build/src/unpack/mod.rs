@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cudock_base::{Digest, FileError, files};
+use cudock_image::FileKind;
 use serde::{Deserialize, Serialize};
 
 pub use names::check_path;
@@ -44,18 +45,14 @@ pub struct PackedEntry {
     pub path: String,
     /// Permission bits without setuid and setgid.
     pub mode: u32,
-    pub kind: PackedKind,
+    pub kind: FileKind<PackedContent>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PackedKind {
-    Directory,
-    Symlink(String),
-    /// The number of its content.
-    File {
-        index: u32,
-        size: u64,
-    },
+/// The content of a file, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedContent {
+    pub index: u32,
+    pub size: u64,
 }
 
 /// The contents of an archive, and notes about dropped entries.

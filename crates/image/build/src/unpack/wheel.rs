@@ -6,11 +6,12 @@ use std::io::{Cursor, Read};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cudock_image::FileKind;
 use sha2::{Digest as _, Sha256};
 use zip::ZipArchive;
 
 use super::store::Contents;
-use super::{PackageList, PackedEntry, PackedKind, Scheme, UnpackError, check_path};
+use super::{PackageList, PackedContent, PackedEntry, Scheme, UnpackError, check_path};
 
 const MAX_MEMBERS: usize = 200_000;
 /// RECORD and `entry_points.txt` are read as a whole.
@@ -150,7 +151,7 @@ impl WheelReader {
             return Err(UnpackError::refused(format!("`{path}` does not have the hash in RECORD")));
         }
         let mode = if executable || is_script { 0o755 } else { 0o644 };
-        self.push(scheme, inside, mode, PackedKind::File { index, size });
+        self.push(scheme, inside, mode, FileKind::File(PackedContent { index, size }));
         Ok(())
     }
 
@@ -171,11 +172,16 @@ impl WheelReader {
         let index = contents.begin()?;
         contents.write(text)?;
         contents.end()?;
-        self.push(Scheme::Scripts, name, 0o755, PackedKind::File { index, size: text.len() as u64 });
+        self.push(
+            Scheme::Scripts,
+            name,
+            0o755,
+            FileKind::File(PackedContent { index, size: text.len() as u64 }),
+        );
         Ok(())
     }
 
-    fn push(&mut self, scheme: Scheme, path: String, mode: u32, kind: PackedKind) {
+    fn push(&mut self, scheme: Scheme, path: String, mode: u32, kind: FileKind<PackedContent>) {
         self.list.entries.push(PackedEntry { scheme, path, mode, kind });
     }
 }

@@ -1,4 +1,5 @@
-use cudock_build::unpack::{PackageKind::Deb, PackedKind};
+use cudock_build::unpack::PackageKind::Deb;
+use cudock_image::FileKind;
 use cudock_testkit::tar::Tar;
 use proptest::prelude::*;
 
@@ -16,7 +17,7 @@ fn data_becomes_entries_of_root() {
     let paths: Vec<&str> = list.entries.iter().map(|entry| entry.path.as_str()).collect();
     assert_eq!(paths, ["usr", "usr/lib/liba.so.1", "usr/lib/liba.so", "usr/lib/copy"]);
     assert_eq!(list.entries[1].kind, list.entries[3].kind);
-    assert_eq!(list.entries[2].kind, PackedKind::Symlink("liba.so.1".to_owned()));
+    assert_eq!(list.entries[2].kind, FileKind::Symlink("liba.so.1".to_owned()));
 }
 
 #[test]

@@ -3,23 +3,18 @@ use std::sync::Arc;
 
 use cudock_base::Arch;
 use cudock_build::{
-    BuildError, FileOrigin, FileSource, ImageFile, ImageFileKind, ImagePlan, LayerJob, PlanInput, RuleSet,
-    group,
+    BuildError, FileOrigin, FileSource, ImageFile, ImagePlan, LayerJob, PlanInput, RuleSet, group,
 };
 use cudock_facts::Facts;
 use cudock_http::BlobStore;
+use cudock_image::FileKind;
 use cudock_image::write::Compression;
 use cudock_lock::LayerGroup;
 use cudock_testkit::random::{Random, cases, seed};
 
 fn large(path: &str, size: u64, origin: &Arc<FileOrigin>) -> ImageFile {
     let source = FileSource::Disk { path: "/dev/null".into(), size, identity: path.to_owned() };
-    ImageFile {
-        path: path.to_owned(),
-        mode: 0o644,
-        kind: ImageFileKind::File(source),
-        origin: origin.clone(),
-    }
+    ImageFile { path: path.to_owned(), mode: 0o644, kind: FileKind::File(source), origin: origin.clone() }
 }
 
 fn plan(files: Vec<ImageFile>) -> ImagePlan {
@@ -103,7 +98,7 @@ fn layers_are_ordered_by_rate_of_change_and_large_groups_are_cut() {
 fn an_image_has_users_links_and_what_the_loader_reads() {
     let system = FileOrigin::new(LayerGroup::System, "libc6 2", "");
     let plan = plan(vec![ImageFile::generated("usr/lib/x86_64-linux-gnu/libc.so.6", "", &system)]);
-    assert_eq!(plan.files["lib"].kind, ImageFileKind::Symlink("usr/lib".to_owned()));
+    assert_eq!(plan.files["lib"].kind, FileKind::Symlink("usr/lib".to_owned()));
     assert!(!plan.files.contains_key("bin"));
     assert_eq!(plan.files["tmp"].mode, 0o1777);
     for path in ["etc/passwd", "etc/group", "etc/ld.so.conf", "etc/ld.so.cache", "etc/nsswitch.conf"] {
@@ -118,8 +113,7 @@ fn the_same_files_give_the_same_layers_in_any_cache() {
         let directory = tempfile::tempdir().unwrap();
         let source = directory.path().join("model");
         std::fs::write(&source, "weights").unwrap();
-        let kind =
-            ImageFileKind::File(FileSource::Disk { path: source, size: 7, identity: "weights".to_owned() });
+        let kind = FileKind::File(FileSource::Disk { path: source, size: 7, identity: "weights".to_owned() });
         let model = FileOrigin::new(LayerGroup::Model, "model", "");
         let file = ImageFile { path: "app/model".to_owned(), mode: 0o644, kind, origin: model };
         let plan = plan(vec![ImageFile::generated("app/main.py", "x = 1\n", &program), file]);

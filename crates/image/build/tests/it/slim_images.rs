@@ -10,10 +10,10 @@ use cudock_facts::version::Capability;
 use cudock_fatbin::SlimError;
 use cudock_http::{BlobStore, NoProgress};
 use cudock_image::write::{
-    Bundle, Compression, Destination, FileContent, LayerBlob, LayerEntry, LayerEntryKind, NewConfig,
-    WriteOptions, write_layer,
+    Bundle, Compression, Destination, FileContent, LayerBlob, LayerEntry, NewConfig, WriteOptions,
+    write_layer,
 };
-use cudock_image::{ImageSource, LayerLimits, OpenOptions, Platform, ResolvedImage};
+use cudock_image::{FileKind, ImageSource, LayerLimits, OpenOptions, Platform, ResolvedImage};
 use cudock_testkit::process;
 use cudock_testkit::random::cases;
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn store(directory: &Path) -> BlobStore {
 fn layer(directory: &Path, compression: Compression, files: &[(&str, Vec<u8>)]) -> LayerBlob {
     let entry = |(path, content): &(&str, Vec<u8>)| {
         let content = FileContent::Bytes(content.clone());
-        LayerEntry { mtime: 7, ..LayerEntry::new(*path, LayerEntryKind::File(content), 0o644) }
+        LayerEntry { mtime: 7, ..LayerEntry::new(*path, FileKind::File(content), 0o644) }
     };
     write_layer(&store(directory), compression, files.iter().map(entry).collect()).unwrap()
 }

@@ -1,4 +1,5 @@
-use cudock_build::unpack::{PackageKind::Wheel, PackedKind, Scheme};
+use cudock_build::unpack::{PackageKind::Wheel, PackedContent, Scheme};
+use cudock_image::FileKind;
 use proptest::prelude::*;
 
 use crate::support::{INFO, archive, read, refused, wheel};
@@ -24,7 +25,7 @@ fn files_go_where_their_scheme_says() {
     assert!(found(Scheme::Scripts, "run").is_some_and(|entry| entry.mode == 0o755));
     let tool = found(Scheme::Scripts, "tool").unwrap();
     let line = "#!/usr/local/bin/python3\nprint()\n".len() as u64;
-    assert!(matches!(tool.kind, PackedKind::File { size, .. } if size == line));
+    assert!(matches!(tool.kind, FileKind::File(PackedContent { size, .. }) if size == line));
 }
 
 #[test]

@@ -13,12 +13,13 @@ pub(crate) use codec::decompressor;
 pub(crate) use details::{EntryDetails, SparseMap, Time, check_extents, decimal, extents};
 pub use input::Content;
 pub(crate) use input::LayerInput;
-pub use tar::{EntryHeader, EntryKind};
+pub use tar::{EntryHeader, TarOnly};
 pub(crate) use tar::{TarError, TarReader, clean};
 
 use cudock_base::Codec;
 
-use crate::tree::{LayerChange, NodeKind, TreeNode};
+use crate::kind::FileKind;
+use crate::tree::{LayerChange, Special, TreeFile, TreeNode};
 
 /// Limits that protect against hostile layers.
 #[derive(Debug, Clone, Copy)]
@@ -132,14 +133,14 @@ pub(crate) fn change_of<T>(
         None => {}
     }
     let kind = match header.kind {
-        EntryKind::Directory => NodeKind::Directory,
-        EntryKind::Symlink => NodeKind::Symlink(header.link),
-        EntryKind::HardLink => {
-            let target = clean(&header.link)?;
+        FileKind::Directory => FileKind::Directory,
+        FileKind::Symlink(target) => FileKind::Symlink(target),
+        FileKind::Other(TarOnly::HardLink(target)) => {
+            let target = clean(&target)?;
             return Ok(Some(LayerChange::Link { path: header.path, target }));
         }
-        EntryKind::Special => NodeKind::Special,
-        EntryKind::File => NodeKind::File { size: header.size, kept: inspect(&header)? },
+        FileKind::Other(TarOnly::Special) => FileKind::Other(Special),
+        FileKind::File(size) => FileKind::File(TreeFile { size, kept: inspect(&header)? }),
     };
     // The root has no entry.
     Ok((!header.path.is_empty())
@@ -151,8 +152,8 @@ pub(crate) fn hard_link_targets(bytes: &[u8]) -> Result<BTreeSet<String>, TarErr
     let mut reader = TarReader::new(LayerInput::Slice { bytes, at: 0 });
     let mut targets = BTreeSet::new();
     while let Some(header) = reader.next_below(LayerLimits::default().entries)? {
-        if header.kind == EntryKind::HardLink {
-            targets.insert(clean(&header.link)?);
+        if let FileKind::Other(TarOnly::HardLink(target)) = &header.kind {
+            targets.insert(clean(target)?);
         }
     }
     Ok(targets)
@@ -163,28 +164,26 @@ pub(crate) fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, Tar
     let mut reader = TarReader::new(LayerInput::Slice { bytes, at: 0 });
     let mut members: HashMap<String, Range<usize>> = HashMap::new();
     while let Some(header) = reader.next()? {
-        match header.kind {
-            EntryKind::File => {
+        let target = match header.kind {
+            FileKind::File(size) => {
                 let start = reader.position();
-                let end = usize::try_from(header.size).ok().and_then(|size| start.checked_add(size));
+                let end = usize::try_from(size).ok().and_then(|size| start.checked_add(size));
                 let Some(end) = end.filter(|end| *end <= bytes.len()) else {
                     return Err(TarError::Hostile(format!("`{}` is larger than the archive", header.path)));
                 };
                 members.insert(header.path, start..end);
+                continue;
             }
             // Old versions of docker wrote identical layers as links to the first one.
-            EntryKind::Symlink | EntryKind::HardLink => {
+            FileKind::Symlink(target) => {
                 let directory = header.path.rsplit_once('/').map_or("", |(directory, _)| directory);
-                let target = if header.kind == EntryKind::Symlink {
-                    resolve_link(directory, &header.link)
-                } else {
-                    header.link
-                };
-                if let Some(range) = members.get(&target).cloned() {
-                    members.insert(header.path, range);
-                }
+                resolve_link(directory, &target)
             }
-            EntryKind::Directory | EntryKind::Special => {}
+            FileKind::Other(TarOnly::HardLink(target)) => target,
+            FileKind::Directory | FileKind::Other(TarOnly::Special) => continue,
+        };
+        if let Some(range) = members.get(&target).cloned() {
+            members.insert(header.path, range);
         }
     }
     Ok(members)

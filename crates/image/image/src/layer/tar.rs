@@ -9,6 +9,7 @@ use std::io;
 
 use super::details::{EntryDetails, PaxAttributes};
 use super::input::{Content, LayerInput};
+use crate::kind::FileKind;
 
 const BLOCK: usize = 512;
 /// The largest extended header or long name.
@@ -29,19 +30,27 @@ pub(crate) enum TarError {
 pub struct EntryHeader {
     /// The path, without a leading slash.
     pub path: String,
-    pub kind: EntryKind,
-    pub size: u64,
+    /// A regular file has a size.
+    pub kind: FileKind<u64, TarOnly>,
     /// Permission bits.
     pub mode: u32,
-    pub link: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
-    File,
-    HardLink,
-    Symlink,
-    Directory,
+impl EntryHeader {
+    /// The size of a regular file; zero of everything else.
+    pub const fn size(&self) -> u64 {
+        match self.kind {
+            FileKind::File(size) => size,
+            _ => 0,
+        }
+    }
+}
+
+/// The types of entries that a tar file has besides those of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TarOnly {
+    /// The path of an earlier entry, as written.
+    HardLink(String),
     /// A device, a FIFO, or a sparse file, whose contents are not inspected.
     Special,
 }
@@ -204,18 +213,22 @@ impl<'a> TarReader<'a> {
         let link = extended.link.unwrap_or_else(|| raw.text(157, 100).to_vec());
         self.extended_size = extended.size.is_some();
         let size = extended.size.unwrap_or(size);
+        let target = || String::from_utf8_lossy(&link).into_owned();
         let kind = match raw.kind() {
-            b'1' => EntryKind::HardLink,
-            b'2' => EntryKind::Symlink,
-            b'5' => EntryKind::Directory,
-            b'0' | 0 | b'7' if extended.sparse => EntryKind::Special,
+            b'1' => FileKind::Other(TarOnly::HardLink(target())),
+            b'2' => FileKind::Symlink(target()),
+            b'5' => FileKind::Directory,
+            b'0' | 0 | b'7' if extended.sparse => FileKind::Other(TarOnly::Special),
             // Old headers mark directories only by a trailing slash.
-            0 if written.ends_with(b"/") => EntryKind::Directory,
-            b'0' | 0 | b'7' => EntryKind::File,
-            _ => EntryKind::Special,
+            0 if written.ends_with(b"/") => FileKind::Directory,
+            b'0' | 0 | b'7' => FileKind::File(size),
+            _ => FileKind::Other(TarOnly::Special),
         };
-        let has_contents = matches!(kind, EntryKind::File)
-            || (kind == EntryKind::Special && !matches!(raw.kind(), b'3' | b'4' | b'6'));
+        let has_contents = match kind {
+            FileKind::File(_) => true,
+            FileKind::Other(TarOnly::Special) => !matches!(raw.kind(), b'3' | b'4' | b'6'),
+            _ => false,
+        };
         if has_contents {
             self.expect(size);
         }
@@ -223,15 +236,13 @@ impl<'a> TarReader<'a> {
         let (written, bytes) = text(written);
         if self.details.is_some() {
             let stored = if has_contents { size } else { 0 };
-            let mut details = extended.pax.details(raw, link.clone(), stored, map)?;
+            let mut details = extended.pax.details(raw, link, stored, map)?;
             details.path = bytes;
             self.details = Some(Box::new(details));
         }
         let path = clean(&written)?;
-        let link = text(link).0;
         let mode = u32::try_from(raw.number(100, 8).unwrap_or(0) & 0o7777).unwrap_or(0);
-        let size = if kind == EntryKind::File { size } else { 0 };
-        Ok(EntryHeader { path, kind, size, mode, link })
+        Ok(EntryHeader { path, kind, mode })
     }
 
     /// Reads a GNU sparse map, which continues in extra blocks between header and contents.

@@ -14,7 +14,8 @@ use super::document;
 use super::error::WriteError;
 use super::layout::{WriteFailed, append, replace};
 use super::rewrite::decompress;
-use super::tar::{BLOCK, FileContent, LayerEntry, LayerEntryKind, padding};
+use super::tar::{BLOCK, FileContent, LayerEntry, padding};
+use crate::kind::FileKind;
 use crate::manifest::{self, Descriptor, ImageConfig};
 
 /// Writes the image of one platform. Its layers are not compressed, as old versions of docker expect them.
@@ -69,9 +70,8 @@ fn append_layer(
     blob: &BundleBlob,
     diff_id: &Digest,
 ) -> Result<u64, WriteFailed> {
-    let header = |size| {
-        LayerEntry::new(name, LayerEntryKind::File(FileContent::Bytes(Vec::new())), 0o644).header(size)
-    };
+    let header =
+        |size| LayerEntry::new(name, FileKind::File(FileContent::Bytes(Vec::new())), 0o644).header(size);
     let start = out.stream_position().map_err(WriteFailed::Io)?;
     out.write_all(&[0; BLOCK]).map_err(WriteFailed::Io)?;
     let mut hasher = Hasher::new(Algorithm::Sha256);

@@ -11,7 +11,8 @@ use cudock_http::BlobStore;
 
 use super::compress::{BlockWriter, Compression};
 use super::error::WriteError;
-use super::tar::{BLOCK, FileContent, LayerEntry, LayerEntryKind, padding};
+use super::tar::{BLOCK, FileContent, LayerEntry, padding};
+use crate::kind::FileKind;
 
 /// The file that a layer is written to.
 const LAYER: &str = "layer";
@@ -50,11 +51,11 @@ impl LayerWriter {
     /// Appends an entry.
     pub fn append(&mut self, entry: &LayerEntry) -> Result<(), WriteError> {
         match &entry.kind {
-            LayerEntryKind::File(FileContent::Bytes(bytes)) => {
+            FileKind::File(FileContent::Bytes(bytes)) => {
                 let size = bytes.len() as u64;
                 self.raw(&[&entry.header(size)?, bytes, padding(size)])
             }
-            LayerEntryKind::File(FileContent::File(path)) => {
+            FileKind::File(FileContent::File(path)) => {
                 let unread = |source| WriteError::Source { path: path.clone(), source };
                 let mut file = File::open(path).map_err(unread)?;
                 let size = file.metadata().map_err(unread)?.len();
@@ -135,10 +136,10 @@ pub fn write_layer(
         let ends = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
         parents.extend(ends.filter(|parent| !known.contains(*parent)).map(str::to_owned));
     }
-    entries.extend(parents.into_iter().map(|path| LayerEntry::new(path, LayerEntryKind::Directory, 0o755)));
+    entries.extend(parents.into_iter().map(|path| LayerEntry::new(path, FileKind::Directory, 0o755)));
     // A hard link follows the file that it names, whatever their paths.
     entries.sort_by(|a, b| {
-        let key = |entry: &LayerEntry| matches!(entry.kind, LayerEntryKind::HardLink(_));
+        let key = |entry: &LayerEntry| matches!(entry.kind, FileKind::Other(_));
         (key(a), &a.path).cmp(&(key(b), &b.path))
     });
     let mut layer = LayerWriter::new(store, compression)?;

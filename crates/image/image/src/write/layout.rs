@@ -11,7 +11,8 @@ use super::bundle::{Bundle, BundleBlob};
 use super::destination::Written;
 use super::document;
 use super::error::WriteError;
-use super::tar::{BLOCK, FileContent, LayerEntry, LayerEntryKind, padding};
+use super::tar::{BLOCK, FileContent, LayerEntry, padding};
+use crate::kind::FileKind;
 use crate::manifest::{Descriptor, Document, MAX_DOCUMENT, REF_NAME, REFERRERS};
 
 const MARKER: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
@@ -157,7 +158,7 @@ pub(super) fn write_archive(bundle: &Bundle, file: &Path, name: Option<&str>) ->
         append(out, "oci-layout", MARKER)?;
         append(out, "index.json", &listing.index())?;
         for directory in ["blobs", "blobs/sha256"] {
-            let entry = LayerEntry::new(directory, LayerEntryKind::Directory, 0o755);
+            let entry = LayerEntry::new(directory, FileKind::Directory, 0o755);
             out.write_all(&entry.header(0)?).map_err(WriteFailed::Io)?;
         }
         for stored in &bundle.documents {
@@ -188,7 +189,7 @@ impl From<WriteError> for WriteFailed {
 
 /// Appends a file to a tar file.
 pub(super) fn append(out: &mut impl Write, name: &str, bytes: &[u8]) -> Result<(), WriteFailed> {
-    let entry = LayerEntry::new(name, LayerEntryKind::File(FileContent::Bytes(Vec::new())), 0o644);
+    let entry = LayerEntry::new(name, FileKind::File(FileContent::Bytes(Vec::new())), 0o644);
     let size = bytes.len() as u64;
     let header = entry.header(size)?;
     [header.as_slice(), bytes, padding(size)]

@@ -26,4 +26,4 @@ pub use document::{Artifact, ArtifactBlob, History, NewConfig};
 pub use error::WriteError;
 pub use layer::{LayerBlob, LayerWriter, write_layer};
 pub use rewrite::{Edit, LayerChanges, RewrittenImage};
-pub use tar::{FileContent, LayerEntry, LayerEntryKind};
+pub use tar::{FileContent, HardLink, LayerEntry};

@@ -16,7 +16,8 @@ use super::document::{self, CONFIG, History, INDEX, MANIFEST};
 use super::error::WriteError;
 use super::layer::{LayerBlob, LayerWriter};
 use super::tar::{BLOCK, padding, set_size};
-use crate::layer::{EntryHeader, EntryKind, LayerInput, LayerLimits, TarReader, hard_link_targets};
+use crate::kind::FileKind;
+use crate::layer::{EntryHeader, LayerInput, LayerLimits, TarReader, hard_link_targets};
 use crate::manifest::{Descriptor, Document};
 use crate::open::{Bytes, Image};
 
@@ -122,15 +123,13 @@ impl Bundle {
         while let Some(header) =
             reader.next_below(limits.entries).map_err(|error| hostile(error.to_string()))?
         {
-            if header.kind != EntryKind::File {
-                continue;
-            }
+            let FileKind::File(file_size) = header.kind else { continue };
             let start = reader.position();
-            let size = usize::try_from(header.size).unwrap_or(usize::MAX);
+            let size = usize::try_from(file_size).unwrap_or(usize::MAX);
             let end = start.checked_add(size).filter(|end| *end <= plain.len());
             let end = end.ok_or_else(|| hostile(format!("`{}` is larger than the layer", header.path)))?;
             let edited = edit(&header, part(start, end)).map_err(|error| hostile(error.to_string()))?;
-            let padded = end + padding(header.size).len();
+            let padded = end + padding(file_size).len();
             match edited {
                 Edit::Keep => continue,
                 Edit::Remove => {

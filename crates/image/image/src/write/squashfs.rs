@@ -16,8 +16,9 @@ use super::destination::{WriteOptions, Written};
 use super::error::WriteError;
 use super::layout::{WriteFailed, replace_file};
 use super::rewrite::plain;
-use crate::layer::{EntryDetails, EntryKind, LayerInput, LayerLimits, TarReader, change_of};
-use crate::tree::{NodeKind, Tree};
+use crate::kind::FileKind;
+use crate::layer::{EntryDetails, LayerInput, LayerLimits, TarOnly, TarReader, change_of};
+use crate::tree::{Special, Tree};
 
 /// The type of a FIFO in a tar header, and those of devices.
 const FIFO: u8 = b'6';
@@ -79,16 +80,17 @@ fn merge(
         reader.next_below(LayerLimits::default().entries).map_err(|error| error.to_string())?
     {
         let details = reader.take_details();
-        let (path, kind) = (header.path.clone(), header.kind);
+        let path = header.path.clone();
         let node = node_header(header.mode, &details);
-        if kind == EntryKind::Special && details.type_flag != FIFO && !DEVICES.contains(&details.type_flag) {
+        let is_special = header.kind == FileKind::Other(TarOnly::Special);
+        if is_special && details.type_flag != FIFO && !DEVICES.contains(&details.type_flag) {
             return Err(format!("`{path}` is of a kind that squashfs does not have, such as a sparse file"));
         }
-        if matches!(kind, EntryKind::Directory | EntryKind::Symlink | EntryKind::Special) {
+        if is_special || matches!(header.kind, FileKind::Directory | FileKind::Symlink(_)) {
             noted.push((path, OtherNode { header: node, type_flag: details.type_flag }));
         }
         let start = reader.position();
-        let end = usize::try_from(header.size).ok().and_then(|size| start.checked_add(size));
+        let end = usize::try_from(header.size()).ok().and_then(|size| start.checked_add(size));
         let range = start..end.filter(|end| *end <= bytes.len()).unwrap_or(start);
         let change = change_of(header, |_| Ok(Some(StoredFile { header: node, layer, range })));
         changes.extend(change.map_err(|error| error.to_string())?);
@@ -130,14 +132,14 @@ fn squashfs<'l>(
         let missing = NodeHeader { permissions: 0o755, ..NodeHeader::default() };
         let header = other.map_or(missing, |other| other.header);
         match &node.kind {
-            NodeKind::Directory => writer.push_dir(path, header)?,
-            NodeKind::Symlink(target) => writer.push_symlink(target.as_str(), path, header)?,
-            NodeKind::Special if other.is_some_and(|other| other.type_flag == FIFO) => {
+            FileKind::Directory => writer.push_dir(path, header)?,
+            FileKind::Symlink(target) => writer.push_symlink(target.as_str(), path, header)?,
+            FileKind::Other(Special) if other.is_some_and(|other| other.type_flag == FIFO) => {
                 writer.push_fifo(path, header)?;
             }
-            NodeKind::Special => {}
-            NodeKind::File { kept, .. } => {
-                let Some(file) = kept else { continue };
+            FileKind::Other(Special) => {}
+            FileKind::File(file) => {
+                let Some(file) = &file.kept else { continue };
                 let bytes = layers.get(file.layer).and_then(|bytes| bytes.get(file.range.clone()));
                 writer.push_file(Cursor::new(bytes.unwrap_or_default()), path, file.header)?;
             }

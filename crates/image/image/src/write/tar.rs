@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::error::WriteError;
+use crate::kind::FileKind;
 
 pub(super) const BLOCK: usize = 512;
 /// The largest number in a field of eight octal digits with a terminator, and in one of twelve.
@@ -15,7 +16,7 @@ const MAX_SIZE: u64 = 0o777_7777_7777;
 pub struct LayerEntry {
     /// The path relative to the root.
     pub path: String,
-    pub kind: LayerEntryKind,
+    pub kind: FileKind<FileContent, HardLink>,
     /// Permission bits.
     pub mode: u32,
     pub uid: u64,
@@ -25,15 +26,9 @@ pub struct LayerEntry {
     pub xattrs: BTreeMap<String, Vec<u8>>,
 }
 
+/// A further name of a file: the path of an earlier entry.
 #[derive(Debug, Clone)]
-pub enum LayerEntryKind {
-    Directory,
-    File(FileContent),
-    /// The target, as a program sees it.
-    Symlink(String),
-    /// The path of an earlier entry.
-    HardLink(String),
-}
+pub struct HardLink(pub String);
 
 /// Where the content of a file comes from.
 #[derive(Debug, Clone)]
@@ -45,7 +40,7 @@ pub enum FileContent {
 
 impl LayerEntry {
     /// An entry of root, without a time.
-    pub fn new(path: impl Into<String>, kind: LayerEntryKind, mode: u32) -> Self {
+    pub fn new(path: impl Into<String>, kind: FileKind<FileContent, HardLink>, mode: u32) -> Self {
         Self { path: path.into(), kind, mode, uid: 0, gid: 0, mtime: 0, xattrs: BTreeMap::new() }
     }
 
@@ -54,10 +49,10 @@ impl LayerEntry {
         let wrong = |reason: &str| WriteError::Entry { path: self.path.clone(), reason: reason.to_owned() };
         check_path(&self.path).map_err(wrong)?;
         let (kind, link) = match &self.kind {
-            LayerEntryKind::Directory => (b'5', ""),
-            LayerEntryKind::File(_) => (b'0', ""),
-            LayerEntryKind::Symlink(target) => (b'2', target.as_str()),
-            LayerEntryKind::HardLink(target) => {
+            FileKind::Directory => (b'5', ""),
+            FileKind::File(_) => (b'0', ""),
+            FileKind::Symlink(target) => (b'2', target.as_str()),
+            FileKind::Other(HardLink(target)) => {
                 check_path(target).map_err(wrong)?;
                 (b'1', target.as_str())
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use cudock_image::{EntryKind, LayerLimits};
+use cudock_image::{FileKind, LayerLimits};
 
 use crate::support::{self, Tar, gzip, header, image_of, lines, merge, seal, text, zstd};
 
@@ -126,7 +126,7 @@ fn the_last_version_of_a_file_is_kept_and_each_is_inspected_once() {
     let (_directory, image) = image_of(&layers.map(Tar::end));
     let seen = Mutex::new(Vec::new());
     let tree = image.walk(LayerLimits::default(), |header, content| {
-        assert_eq!((header.kind, header.mode), (EntryKind::File, 0o644));
+        assert_eq!((&header.kind, header.mode), (&FileKind::File(header.size()), 0o644));
         seen.lock().unwrap().push(header.path.clone());
         Ok(Some(content.all()?.to_vec()))
     });

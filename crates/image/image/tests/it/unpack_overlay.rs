@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use cudock_image::unpack::{LayerStore, StoreOptions, Unpacked, WhiteoutForm};
-use cudock_image::{LayerLimits, NodeKind, Tree};
+use cudock_image::{FileKind, LayerLimits, Special, Tree, TreeFile};
 use cudock_testkit::process::{is_reentered, reenter_as};
 use cudock_testkit::test_name;
 use proptest::prelude::*;
@@ -84,13 +84,13 @@ fn lines_of_tree(tree: &Tree<Vec<u8>>) -> Vec<String> {
     let mut lines: Vec<String> = tree
         .iter()
         .filter_map(|(path, node)| match &node.kind {
-            NodeKind::Directory => Some(format!("{path}/ {:o}", node.mode)),
-            NodeKind::File { kept, .. } => {
+            FileKind::Directory => Some(format!("{path}/ {:o}", node.mode)),
+            FileKind::File(TreeFile { kept, .. }) => {
                 let content = String::from_utf8_lossy(kept.as_deref().unwrap_or_default());
                 Some(format!("{path}={content} {:o}", node.mode))
             }
-            NodeKind::Symlink(target) => Some(format!("{path}>{target}")),
-            NodeKind::Special => None,
+            FileKind::Symlink(target) => Some(format!("{path}>{target}")),
+            FileKind::Other(Special) => None,
         })
         .collect();
     lines.sort();

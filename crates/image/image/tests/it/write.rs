@@ -9,10 +9,10 @@ use std::sync::Arc;
 use cudock_base::Digest;
 use cudock_http::{BlobStore, NoProgress};
 use cudock_image::write::{
-    Artifact, ArtifactBlob, Bundle, Compression, Destination, Edit, FileContent, LayerBlob, LayerEntry,
-    LayerEntryKind, NewConfig, WriteError, WriteOptions, write_layer,
+    Artifact, ArtifactBlob, Bundle, Compression, Destination, Edit, FileContent, HardLink, LayerBlob,
+    LayerEntry, NewConfig, WriteError, WriteOptions, write_layer,
 };
-use cudock_image::{Descriptor, ImageSource, Platform};
+use cudock_image::{Descriptor, FileKind, ImageSource, Platform};
 use cudock_testkit::require_program;
 
 use crate::support::{Tar, contents, gzip, image_of, open, options, read_bundle, referrer_blob, referrers};
@@ -33,7 +33,7 @@ pub(crate) fn write_options(directory: &Path) -> WriteOptions {
 }
 
 fn file(path: &str, content: &[u8]) -> LayerEntry {
-    LayerEntry::new(path, LayerEntryKind::File(FileContent::Bytes(content.to_vec())), 0o644)
+    LayerEntry::new(path, FileKind::File(FileContent::Bytes(content.to_vec())), 0o644)
 }
 
 /// Every kind of entry, with names and numbers that do not fit into a header.
@@ -46,10 +46,10 @@ fn entries(directory: &Path) -> Vec<LayerEntry> {
     owned.xattrs.insert("user.note".to_owned(), b"a=b\n\0".to_vec());
     vec![
         file(&long, b"long"),
-        LayerEntry::new("usr/bin/run", LayerEntryKind::File(FileContent::File(on_disk)), 0o755),
-        LayerEntry::new("bin", LayerEntryKind::Symlink("usr/bin".to_owned()), 0o777),
-        LayerEntry::new("a-link", LayerEntryKind::HardLink("srv/owned".to_owned()), 0o644),
-        LayerEntry::new("far", LayerEntryKind::Symlink("/".to_owned() + &"x/".repeat(90)), 0o777),
+        LayerEntry::new("usr/bin/run", FileKind::File(FileContent::File(on_disk)), 0o755),
+        LayerEntry::new("bin", FileKind::Symlink("usr/bin".to_owned()), 0o777),
+        LayerEntry::new("a-link", FileKind::Other(HardLink("srv/owned".to_owned())), 0o644),
+        LayerEntry::new("far", FileKind::Symlink("/".to_owned() + &"x/".repeat(90)), 0o777),
         owned,
     ]
 }
@@ -130,7 +130,7 @@ fn paths_that_leave_the_image_and_duplicates_are_rejected() {
     }
     let twice = vec![file("a", b"1"), file("a", b"2")];
     assert!(write_layer(&store(directory.path()), Compression::None, twice).is_err());
-    let outside = LayerEntry::new("x", LayerEntryKind::HardLink("../../etc/passwd".to_owned()), 0o644);
+    let outside = LayerEntry::new("x", FileKind::Other(HardLink("../../etc/passwd".to_owned())), 0o644);
     assert!(write_layer(&store(directory.path()), Compression::None, vec![outside]).is_err());
     assert!(fs::read_dir(directory.path().join("cache/blobs/sha256")).unwrap().next().is_none());
 }
@@ -140,7 +140,7 @@ fn squashfs_has_the_merged_files_in_the_same_bytes_each_time_and_unsquashfs_read
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let big = cudock_testkit::http::noise(300_000);
-    let middle = vec![file("big", &big), LayerEntry::new("var/tmp", LayerEntryKind::Directory, 0o1777)];
+    let middle = vec![file("big", &big), LayerEntry::new("var/tmp", FileKind::Directory, 0o1777)];
     let middle = write_layer(&store(path), Compression::default(), middle).unwrap();
     let [lower, middle] =
         [one_layer(path, Compression::Zstd(3)), middle].map(|layer| fs::read(layer.path).unwrap());

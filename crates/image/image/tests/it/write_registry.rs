@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use cudock_image::write::{
-    Artifact, ArtifactBlob, Bundle, Compression, Destination, FileContent, LayerBlob, LayerEntry,
-    LayerEntryKind, Written, write_layer,
+    Artifact, ArtifactBlob, Bundle, Compression, Destination, FileContent, LayerBlob, LayerEntry, Written,
+    write_layer,
 };
-use cudock_image::{ImageSource, OpenOptions};
+use cudock_image::{FileKind, ImageSource, OpenOptions};
 use cudock_testkit::http::{Reply, Request, Server, noise};
 use cudock_testkit::random::cases;
 use cudock_testkit::registry::start_registry;
@@ -140,7 +140,7 @@ fn large_image(directory: &Path) -> Bundle {
     let layers: Vec<LayerBlob> = (0_u8..3)
         .map(|number| {
             let content = FileContent::Bytes([vec![number], noise(2 << 20)].concat());
-            let entry = LayerEntry::new(format!("data/{number}"), LayerEntryKind::File(content), 0o644);
+            let entry = LayerEntry::new(format!("data/{number}"), FileKind::File(content), 0o644);
             write_layer(&store(directory), Compression::default(), vec![entry]).unwrap()
         })
         .collect();

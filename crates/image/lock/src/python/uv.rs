@@ -51,7 +51,7 @@ impl<'a> Uv<'a> {
         if let Some(program) = found.into_iter().find(|path| files::is_executable(path)) {
             return Ok(Self { program, fetcher });
         }
-        let cpu = Arch::CURRENT.name();
+        let cpu = Arch::CURRENT;
         let wheel = facts.runtimes().newest("uv", cpu).ok_or_else(|| LockError::Uv {
             action: "is not in PATH",
             reason: format!("no pinned wheel for {cpu}"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cudock_base::Environment;
+use cudock_base::{Arch, Environment};
 use cudock_host::{Files, Root, python};
 
 use crate::env::{CONDA_PREFIX, LD_LIBRARY_PATH, PATH, PYENV_ROOT, VIRTUAL_ENV};
@@ -17,8 +17,8 @@ pub struct SearchContext {
     pub project: Option<PathBuf>,
     /// The directory of installations; see [`Installer::directory`](super::Installer::directory).
     pub cache: Option<PathBuf>,
-    /// The processor, as [`std::env::consts::ARCH`] names it.
-    pub cpu: String,
+    /// The processor.
+    pub cpu: Arch,
 }
 
 pub(super) struct PythonEnvironment {
@@ -31,7 +31,7 @@ impl SearchContext {
     /// The machine of this process.
     pub fn of_process(environment: Environment, project: Option<PathBuf>, cache: Option<PathBuf>) -> Self {
         let project = project.map(|directory| std::path::absolute(&directory).unwrap_or(directory));
-        Self { environment, root: Root::live(), project, cache, cpu: std::env::consts::ARCH.to_owned() }
+        Self { environment, root: Root::live(), project, cache, cpu: Arch::CURRENT }
     }
 
     /// The variables that `cudock_host` uses.
@@ -94,7 +94,7 @@ pub(super) mod tests {
             root: Root::tree(root).unwrap(),
             project: Some(PathBuf::from("/project")),
             cache: Some(PathBuf::from("/cache/runtimes")),
-            cpu: "x86_64".to_owned(),
+            cpu: Arch::X86_64,
         }
     }
 }

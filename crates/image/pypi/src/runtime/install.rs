@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cudock_base::files::lock;
-use cudock_base::{Environment, FileError};
+use cudock_base::{Environment, FileError, NamedArch};
 use cudock_facts::Facts;
 use cudock_facts::tables::RuntimeWheel;
 use cudock_host::Root;
@@ -124,15 +124,18 @@ pub fn ensure(
     if let Some(found) = find(package, machine)? {
         return Ok(Installed { found, fresh: false });
     }
-    installer()?.install(wheel_for(package, &machine.cpu, facts)?)
+    installer()?.install(wheel_for(package, machine.cpu, facts)?)
 }
 
 /// The wheel of the tables for a package and a processor.
-pub fn wheel_for<'a>(package: Package, cpu: &str, facts: &'a Facts) -> Result<&'a RuntimeWheel, PypiError> {
-    facts
-        .runtimes()
-        .newest(package.name(), cpu)
-        .ok_or_else(|| PypiError::NoWheel { package: package.name().to_owned(), cpu: cpu.to_owned() })
+pub fn wheel_for(
+    package: Package,
+    cpu: impl Into<NamedArch>,
+    facts: &Facts,
+) -> Result<&RuntimeWheel, PypiError> {
+    let cpu = cpu.into();
+    let wheel = cpu.arch().and_then(|arch| facts.runtimes().newest(package.name(), arch));
+    wheel.ok_or_else(|| PypiError::NoWheel { package: package.name().to_owned(), cpu })
 }
 
 /// The installation, if every file exists with its size.

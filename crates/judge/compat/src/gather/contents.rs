@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use cudock_host::{Files, Root};
-use cudock_image::{NodeKind, Tree};
+use cudock_image::Tree;
 
 use super::file_facts::{self, ElfFacts, FileFacts};
 
@@ -42,7 +42,7 @@ impl Files for TreeFiles<'_> {
 
     fn is_program(&self, path: &str) -> bool {
         let node = self.0.resolve(path).map(|(_, node)| node);
-        node.is_some_and(|node| matches!(node.kind, NodeKind::File { .. }) && node.mode & 0o111 != 0)
+        node.is_some_and(|node| node.kind.is_file() && node.mode & 0o111 != 0)
     }
 }
 

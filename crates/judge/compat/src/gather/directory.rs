@@ -30,7 +30,7 @@ pub(super) fn evidence(directory: &Path, name: &str, context: &Context<'_>) -> R
     let environment = started_with(context);
     let cpu = machine_of(&tree);
     let completeness = context.completeness();
-    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_deref(), completeness);
+    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_ref(), completeness);
     let pythons = environments_below(&tree, &files, &prefix);
     let start =
         Evidence { subject: name.to_owned(), kind: SubjectKind::Directory, cpu, ..Evidence::default() };

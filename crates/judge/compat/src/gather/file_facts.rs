@@ -51,20 +51,20 @@ pub(crate) struct FileCode {
 /// Reads a file of an image; none if it does not matter.
 pub(crate) fn read(header: &EntryHeader, content: &mut Content<'_, '_>) -> io::Result<Option<FileFacts>> {
     if is_relevant_text(&header.path) {
-        if header.size > MAX_TEXT {
+        if header.size() > MAX_TEXT {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(content.all()?);
         return Ok(Some(FileFacts::Text(Arc::from(text.as_ref()))));
     }
     if is_record(&header.path) {
-        return Ok((header.size <= MAX_TEXT).then_some(FileFacts::Text(libraries_of(content.all()?))));
+        return Ok((header.size() <= MAX_TEXT).then_some(FileFacts::Text(libraries_of(content.all()?))));
     }
     if is_source(&header.path) {
-        let opens = header.size <= MAX_TEXT && source_opens_driver(content.all()?);
+        let opens = header.size() <= MAX_TEXT && source_opens_driver(content.all()?);
         return Ok(opens.then_some(FileFacts::OpensDriver));
     }
-    if header.size < 64 || !is_relevant_binary(content.start()?) {
+    if header.size() < 64 || !is_relevant_binary(content.start()?) {
         return Ok(None);
     }
     Ok(Some(FileFacts::Elf(Arc::new(read_elf(content.all()?)))))

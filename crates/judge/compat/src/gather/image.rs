@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::NamedArch;
 use cudock_facts::Facts;
 use cudock_host::host::PythonEnvironment;
 use cudock_host::python;
@@ -22,7 +23,7 @@ pub(crate) fn image_start(image: &Image, name: &str, environment: &BTreeMap<Stri
     Evidence {
         subject: name.to_owned(),
         kind: SubjectKind::Image,
-        cpu: Some(image.platform.architecture.clone()).filter(|architecture| !architecture.is_empty()),
+        cpu: Some(&image.platform.architecture).filter(|name| !name.is_empty()).map(NamedArch::new),
         environment: set,
         ..Evidence::default()
     }
@@ -44,13 +45,13 @@ pub fn image(
 pub(super) fn of_tree(
     tree: &Tree<FileFacts>,
     name: &str,
-    cpu: Option<String>,
+    cpu: Option<NamedArch>,
     environment: BTreeMap<String, String>,
     facts: &Facts,
 ) -> Evidence {
     let files = TreeFiles(tree);
     let cpu = cpu.or_else(|| machine_of(tree));
-    let finder = ArtifactFinder::new(facts, &files, &environment, cpu.as_deref(), Completeness::Complete);
+    let finder = ArtifactFinder::new(facts, &files, &environment, cpu.as_ref(), Completeness::Complete);
     let pythons = python_environments(tree, &files, &environment);
     let start = Evidence {
         subject: name.to_owned(),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cudock_base::{Arch, ErrorKind, Report};
+use cudock_base::{Arch, ErrorKind, NamedArch, Report};
 use cudock_facts::Facts;
 use cudock_image::{ImageError, walk_directory};
 
@@ -148,7 +148,7 @@ fn of_environment(declared: &Declared, name: &str, context: &Context<'_>) -> Evi
 pub fn of_declared(declared: &Declared, name: &str, arch: Arch, facts: &Facts) -> Evidence {
     let platform = declared.platform.as_deref().and_then(|platform| platform.split('/').nth(1));
     let arch = platform.and_then(Arch::parse).unwrap_or(arch);
-    declared::evidence(facts, name, declared, arch.name())
+    declared::evidence(facts, name, declared, arch)
 }
 
 /// The environment of a program that is started on this machine.
@@ -171,20 +171,13 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The architecture as the loader's directories name it.
-fn cpu_arch(cpu: Option<&str>) -> &'static str {
-    cpu.and_then(Arch::parse).unwrap_or_default().name()
-}
-
 /// The architecture of an ELF file as images name it.
-fn architecture(machine: u16) -> Option<&'static str> {
-    if let Some(arch) = Arch::from_elf_machine(machine) {
-        return Some(arch.oci_name());
-    }
-    match machine {
-        21 => Some("ppc64le"),
-        243 => Some("riscv64"),
-        22 => Some("s390x"),
-        _ => None,
-    }
+fn architecture(machine: u16) -> Option<NamedArch> {
+    let name = match machine {
+        21 => "ppc64le",
+        243 => "riscv64",
+        22 => "s390x",
+        _ => Arch::from_elf_machine(machine)?.oci_name(),
+    };
+    Some(NamedArch::new(name))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::{Arch, NamedArch};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_host::host::PythonEnvironment;
@@ -13,15 +14,15 @@ use super::file_facts::{ElfFacts, FileFacts};
 use super::python::frameworks::{CodeAt, Completeness};
 use crate::codes;
 use crate::evidence::{Artifact, Code, Component, Evidence, Role, SubjectKind};
+use crate::gather::architecture;
 use crate::gather::binary::{components, programs};
-use crate::gather::{architecture, cpu_arch};
 
 /// Finds artifacts in a file system.
 pub(crate) struct ArtifactFinder<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) files: &'a dyn Contents,
     pub(crate) search: Search<'a>,
-    pub(crate) cpu_arch: &'static str,
+    pub(crate) cpu_arch: Arch,
     pub(crate) completeness: Completeness,
 }
 
@@ -102,10 +103,10 @@ impl<'a> ArtifactFinder<'a> {
         facts: &'a Facts,
         files: &'a dyn Contents,
         environment: &BTreeMap<String, String>,
-        cpu: Option<&str>,
+        cpu: Option<&NamedArch>,
         completeness: Completeness,
     ) -> Self {
-        let cpu_arch = cpu_arch(cpu);
+        let cpu_arch = cpu.and_then(NamedArch::arch).unwrap_or_default();
         Self { facts, files, search: Search::new(files, environment, cpu_arch), cpu_arch, completeness }
     }
 
@@ -162,7 +163,7 @@ impl<'a> ArtifactFinder<'a> {
 }
 
 /// The processor architecture of most files of a tree.
-pub(crate) fn machine_of(tree: &Tree<FileFacts>) -> Option<String> {
+pub(crate) fn machine_of(tree: &Tree<FileFacts>) -> Option<NamedArch> {
     let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
     for (_, node) in tree.iter() {
         if let Some(FileFacts::Elf(facts)) = node.kept() {
@@ -170,5 +171,5 @@ pub(crate) fn machine_of(tree: &Tree<FileFacts>) -> Option<String> {
         }
     }
     counts.remove(&0);
-    architecture(counts.into_iter().max_by_key(|(_, count)| *count)?.0).map(str::to_owned)
+    architecture(counts.into_iter().max_by_key(|(_, count)| *count)?.0)
 }

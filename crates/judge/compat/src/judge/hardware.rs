@@ -12,9 +12,10 @@ pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
 }
 
 fn processor(case: &mut Case<'_>) -> Result<(), Stop> {
-    let (Some(subject), Some(machine)) = (&case.evidence.cpu, &case.target.traits.cpu) else { return Ok(()) };
+    let (Some(subject), Some(arch)) = (&case.evidence.cpu, case.target.traits.cpu) else { return Ok(()) };
+    let machine = arch.oci_name();
     case.applies("Q1", format!("built for {subject}, the machine is {machine}"));
-    if subject == machine {
+    if *subject == arch {
         return Ok(());
     }
     let reason = format!("it is built for {subject}, and the machine is {machine}");

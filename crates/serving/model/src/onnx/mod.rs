@@ -18,7 +18,7 @@ pub use liveness::Activations;
 use self::liveness::GraphParts;
 use crate::error::ModelError;
 use crate::tensor_stats::TensorStats;
-use crate::{FileKind, Model};
+use crate::{Model, ModelFormat};
 
 /// The limit of nested graphs, which are the bodies of conditions and loops.
 const MAX_DEPTH: u32 = 32;
@@ -236,7 +236,7 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<Model, ModelError> 
         files.push(file);
     }
     Ok(Model {
-        kind: FileKind::Onnx,
+        kind: ModelFormat::Onnx,
         files,
         on_disk,
         tensors: graph.tensors,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cudock_model::{FileKind, ModelError, inspect};
+use cudock_model::{ModelError, ModelFormat, inspect};
 
 use crate::write::{Message, model, safetensors, tensor};
 
@@ -26,7 +26,7 @@ fn all_safetensors_files_except_variants_are_one_model() {
     put(directory.path(), "adapter.safetensors", 3);
     put(directory.path(), "model.onnx", 999);
     let model = inspect(directory.path()).unwrap();
-    assert_eq!((model.kind, model.tensors.parameters()), (FileKind::Safetensors, 13));
+    assert_eq!((model.kind, model.tensors.parameters()), (ModelFormat::Safetensors, 13));
 }
 
 #[test]
@@ -66,6 +66,6 @@ fn files_are_detected_by_contents_if_the_name_is_ambiguous() {
     put(directory.path(), "b.safetensors", 5);
     std::fs::rename(directory.path().join("a.onnx"), directory.path().join("one")).unwrap();
     std::fs::rename(directory.path().join("b.safetensors"), directory.path().join("two")).unwrap();
-    assert_eq!(inspect(&directory.path().join("one")).unwrap().kind, FileKind::Onnx);
-    assert_eq!(inspect(&directory.path().join("two")).unwrap().kind, FileKind::Safetensors);
+    assert_eq!(inspect(&directory.path().join("one")).unwrap().kind, ModelFormat::Onnx);
+    assert_eq!(inspect(&directory.path().join("two")).unwrap().kind, ModelFormat::Safetensors);
 }

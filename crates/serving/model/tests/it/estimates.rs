@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use cudock_model::figures::{INFERENCE_PERCENT, PROCESS, TRAINING_BYTES, TRAINING_PERCENT};
 use cudock_model::{
-    Estimate, EstimateOptions, FileKind, Model, NumberFormat, TermKind, estimate, onnx, safetensors,
+    Estimate, EstimateOptions, Model, ModelFormat, NumberFormat, TermKind, estimate, onnx, safetensors,
 };
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ const AS_IT_IS: EstimateOptions = EstimateOptions { precision: None, rows: 1, tr
 fn of(bytes: &[u8]) -> Model {
     let tensors = safetensors::read(bytes).unwrap();
     let files = vec![PathBuf::from("m")];
-    Model { kind: FileKind::Safetensors, files, on_disk: bytes.len() as u64, tensors, activations: None }
+    Model { kind: ModelFormat::Safetensors, files, on_disk: bytes.len() as u64, tensors, activations: None }
 }
 
 fn term(estimate: &Estimate, kind: TermKind) -> u64 {
@@ -65,7 +65,7 @@ fn shapes_in_the_file_give_the_activations_of_a_batch() {
         .message(12, &value("y", &[Dim::Named("n"), Dim::Size(20)]));
     let graph = onnx::read(&model(&graph)).unwrap();
     let model = Model {
-        kind: FileKind::Onnx,
+        kind: ModelFormat::Onnx,
         files: vec![PathBuf::from("m.onnx")],
         on_disk: 900,
         tensors: graph.tensors,

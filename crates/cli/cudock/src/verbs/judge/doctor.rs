@@ -70,7 +70,7 @@ pub(crate) fn run(
 fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
     let about = &host.system;
     let mut system = vec![about.os.clone().unwrap_or_else(|| "unknown system".to_owned())];
-    system.push(about.cpu_arch.clone());
+    system.push(about.cpu_arch.to_string());
     system.extend(about.kernel.as_ref().map(|kernel| format!("kernel {kernel}")));
     if about.wsl {
         system.push("WSL2".to_owned());

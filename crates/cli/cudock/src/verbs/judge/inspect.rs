@@ -62,7 +62,8 @@ struct SectionReport {
 #[derive(Serialize, JsonSchema)]
 struct CodeLine {
     kind: &'static str,
-    arch: String,
+    #[serde(rename = "arch")]
+    gpu_arch: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     ptx_isa: Option<String>,
     count: u64,
@@ -72,7 +73,8 @@ struct CodeLine {
 
 #[derive(Serialize, JsonSchema)]
 struct KernelReport {
-    arch: String,
+    #[serde(rename = "arch")]
+    gpu_arch: String,
     name: String,
     registers: u32,
     shared_bytes: u64,
@@ -170,7 +172,7 @@ fn code_lines(lines: &[CodeSummary]) -> Vec<CodeLine> {
             CodeTarget::Ir(_) => "ir",
             CodeTarget::Unknown(_) => "unknown",
         },
-        arch: line.target.to_string(),
+        gpu_arch: line.target.to_string(),
         ptx_isa: line.ptx_isa.map(|isa| isa.to_string()),
         count: line.count,
         stored_bytes: line.stored,
@@ -180,8 +182,8 @@ fn code_lines(lines: &[CodeSummary]) -> Vec<CodeLine> {
 }
 
 fn kernels(binary: &Binary, bytes: &[u8]) -> Vec<KernelReport> {
-    let report = |(arch, kernel): (String, Kernel)| KernelReport {
-        arch,
+    let report = |(gpu_arch, kernel): (String, Kernel)| KernelReport {
+        gpu_arch,
         name: kernel.name,
         registers: kernel.registers,
         shared_bytes: kernel.shared,
@@ -222,7 +224,7 @@ fn print(report: &InspectReport) {
         for kernel in &file.kernels {
             line(format!(
                 "  {:10} {:>3} registers {:>6} shared {:>5} constant {:>7} code  {}",
-                kernel.arch,
+                kernel.gpu_arch,
                 kernel.registers,
                 kernel.shared_bytes,
                 kernel.constant_bytes,

@@ -1,6 +1,7 @@
 use cudock_facts::services::AzureOffering;
 use std::time::Duration;
 
+use cudock_base::Arch;
 use cudock_plan::{DayLoad, Placement, Spot, Work, Workload};
 
 use super::Case;
@@ -272,7 +273,7 @@ pub(super) fn all() -> Vec<Case> {
         Case {
             name: "an arm64 image with a GB200",
             workload: on(with_gpu(hours(4), &["GB200"], 180), |work| {
-                work.machine.architecture = Some("aarch64".to_owned());
+                work.machine.architecture = Some(Arch::Aarch64.into());
             }),
             first: &["Standard_ND128isr_NDR_GB200_v6"],
             services: &[Vm],

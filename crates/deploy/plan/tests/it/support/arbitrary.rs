@@ -6,7 +6,7 @@ use cudock_facts::services::Management;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_base::{Rate, Usd};
+use cudock_base::{NamedArch, Rate, Usd};
 use cudock_facts::tables::{ComputeFormat, DataAccess};
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
@@ -129,7 +129,7 @@ fn machine() -> BoxedStrategy<MachineNeeds> {
         .prop_map(|(vcpu, memory, architecture)| MachineNeeds {
             vcpu,
             memory,
-            architecture: architecture.map(str::to_owned),
+            architecture: architecture.map(NamedArch::new),
         })
         .boxed()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cudock_base::Rate;
+use cudock_base::{Arch, Rate};
 use cudock_facts::tables::DataAccess;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
@@ -53,7 +53,7 @@ pub(crate) fn job(duration: Duration) -> Workload {
             measured_on: None,
             speeds: BTreeMap::new(),
         },
-        machine: MachineNeeds { vcpu: 0, memory: 0, architecture: Some("x86_64".to_owned()) },
+        machine: MachineNeeds { vcpu: 0, memory: 0, architecture: Some(Arch::X86_64.into()) },
         data: None,
         start: Start {
             image: Some(Image { compressed: 4 * GB, unpacked: 10 * GB, ..Image::default() }),

@@ -146,7 +146,7 @@ fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) ->
         .maybe("capability", capability)
         .maybe("vCPU", size.vcpu)
         .maybe("memory", size.ram_gib.map(|ram| format!("{ram} GiB")))
-        .field("CPU", size.cpu_arch.clone())
+        .field("CPU", size.cpu_arch.name())
         .maybe("driver", size.driver.map(|driver| enum_name(&driver)))
         .maybe("temporary disk", size.temp_disk_gib.map(|gib| format!("{gib} GiB")))
         .maybe("NVMe", nvme)

@@ -13,7 +13,7 @@ use crate::host::PythonEnvironment;
 pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) -> Vec<FrameworkReport> {
     let Some(python) = &context.host.python else { return Vec::new() };
     let mut reports = Vec::new();
-    for build in builds(context.facts, python, &context.host.system.cpu_arch) {
+    for build in builds(context.facts, python, context.host.system.cpu_arch) {
         let judgment = judgment(context, python, &build);
         push_report(checks, &mut reports, build, judgment);
     }

@@ -14,8 +14,9 @@ use super::lower::Removal;
 use super::meta::FileMeta;
 use super::sparse;
 use super::upper::{TargetDir, UpperEntry, UpperLayer, check_path, check_text};
+use crate::kind::FileKind;
 use crate::layer::{
-    EntryDetails, EntryHeader, EntryKind, TarReader, Whiteout, clean, invalid_whiteout, parse_whiteout,
+    EntryDetails, EntryHeader, TarOnly, TarReader, Whiteout, clean, invalid_whiteout, parse_whiteout,
 };
 use crate::unpack::confined_path::{file_type, join_path, link_target, split_path, stat_entry};
 use crate::unpack::error::{LayerError, printable};
@@ -67,21 +68,21 @@ impl UpperLayer<'_> {
         let meta = FileMeta::from_entry(&path, header.mode, &mut details, &self.options, &mut self.counters)?;
         if path.is_empty() {
             // The root exists already; only a directory entry can describe it.
-            if header.kind == EntryKind::Directory {
+            if header.kind.is_directory() {
                 self.describe_root(meta);
             }
             return Ok(());
         }
         self.counters.entries += 1;
-        match header.kind {
-            EntryKind::HardLink => {
-                clean(&header.link)?;
+        match &header.kind {
+            FileKind::Other(TarOnly::HardLink(target)) => {
+                clean(target)?;
                 self.hard_link(&path, &cleaned(&details.link))
             }
-            EntryKind::Directory => self.directory(&path, meta),
-            EntryKind::Symlink => self.symlink(&path, &details.link, &meta),
-            EntryKind::File => self.file(&path, &meta, |_, file| contents(reader, file)),
-            EntryKind::Special => self.special(&path, &meta, &details, reader),
+            FileKind::Directory => self.directory(&path, meta),
+            FileKind::Symlink(_) => self.symlink(&path, &details.link, &meta),
+            FileKind::File(_) => self.file(&path, &meta, |_, file| contents(reader, file)),
+            FileKind::Other(TarOnly::Special) => self.special(&path, &meta, &details, reader),
         }
     }
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use cudock_base::Digest;
 use cudock_image::write::{Bundle, WriteError};
 use cudock_image::{
-    Descriptor, Image, ImageError, ImageSource, LayerLimits, NodeKind, OpenOptions, Referrer, ResolvedImage,
-    Tree,
+    Descriptor, FileKind, Image, ImageError, ImageSource, LayerLimits, OpenOptions, Referrer, ResolvedImage,
+    Special, Tree, TreeFile,
 };
 pub(crate) use cudock_testkit::tar::{BLOCK, Tar, header, record, seal, set_number};
 use flate2::Compression;
@@ -182,12 +182,12 @@ pub(crate) fn rejection(layer: Vec<u8>) -> String {
 /// The tree as lines: `a/`, `a/file=content`, `link>target`, `pipe?`.
 pub(crate) fn lines(tree: &Tree<Vec<u8>>) -> Vec<String> {
     let line = |(path, node): (&str, &cudock_image::TreeNode<Vec<u8>>)| match &node.kind {
-        NodeKind::Directory => format!("{path}/"),
-        NodeKind::File { kept, .. } => {
+        FileKind::Directory => format!("{path}/"),
+        FileKind::File(TreeFile { kept, .. }) => {
             format!("{path}={}", String::from_utf8_lossy(kept.as_deref().unwrap_or_default()))
         }
-        NodeKind::Symlink(target) => format!("{path}>{target}"),
-        NodeKind::Special => format!("{path}?"),
+        FileKind::Symlink(target) => format!("{path}>{target}"),
+        FileKind::Other(Special) => format!("{path}?"),
     };
     tree.iter().map(line).collect()
 }

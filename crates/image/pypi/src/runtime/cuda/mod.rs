@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_host::ld_cache::Cache;
 use cudock_host::{Files, loader};
@@ -127,7 +128,7 @@ fn candidates(machine: &SearchContext, files: &dyn Files) -> Vec<String> {
     toolkits.sort_by_key(|name| (name != "cuda", std::cmp::Reverse(version_of(name))));
     for toolkit in toolkits {
         directories.push(format!("/usr/local/{toolkit}/lib64"));
-        let target = if machine.cpu == "aarch64" { "sbsa" } else { &machine.cpu };
+        let target = if machine.cpu == Arch::Aarch64 { "sbsa" } else { machine.cpu.name() };
         directories.push(format!("/usr/local/{toolkit}/targets/{target}-linux/lib"));
     }
     directories.retain(|directory| files.is_dir(directory));
@@ -146,7 +147,7 @@ struct LoaderSearch {
 
 impl LoaderSearch {
     fn new(machine: &SearchContext, files: &dyn Files) -> Self {
-        let directories = loader::directories(files, &machine.variables(), &machine.cpu).into_iter();
+        let directories = loader::directories(files, &machine.variables(), machine.cpu).into_iter();
         let searched =
             directories.filter(|directory| directory.found_by != cudock_host::host::FoundBy::NotSearched);
         let cached = Cache::read(&machine.root.base().join("etc/ld.so.cache")).unwrap_or_default();

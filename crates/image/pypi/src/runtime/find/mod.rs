@@ -77,7 +77,7 @@ fn elsewhere(machine: &SearchContext) -> Vec<RuntimeLibrary> {
         let of_conda = (python.by == CONDA_PREFIX).then(|| format!("{}/lib", python.prefix));
         all.extend(directories.chain(of_conda).filter_map(|directory| in_directory(files, &directory, &by)));
     }
-    for directory in loader::directories(files, &machine.variables(), &machine.cpu) {
+    for directory in loader::directories(files, &machine.variables(), machine.cpu) {
         all.extend(in_directory(files, &directory.path, &FoundBy::System));
     }
     let mut seen: Vec<Option<String>> = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use cudock_base::Arch;
 use cudock_host::host::FoundBy;
 use cudock_host::loader::{Directory, directories};
 
@@ -49,7 +50,7 @@ impl<'f> Search<'f> {
     pub(crate) fn new(
         files: &'f dyn Contents,
         environment: &BTreeMap<String, String>,
-        cpu_arch: &str,
+        cpu_arch: Arch,
     ) -> Self {
         Self { files, directories: directories(files, environment, cpu_arch) }
     }

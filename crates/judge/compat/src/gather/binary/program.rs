@@ -23,9 +23,9 @@ pub(in crate::gather) fn evidence(
     let binary = cudock_fatbin::read(&bytes).map_err(|error| broken(error.to_string()))?;
     let files = Disk::new();
     let environment = started_with(context);
-    let cpu = architecture(binary.linkage.machine).map(str::to_owned);
+    let cpu = architecture(binary.linkage.machine);
     let completeness = context.completeness();
-    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_deref(), completeness);
+    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_ref(), completeness);
     let artifact =
         if binary.linkage.machine == 0 { loose(&bytes, &real) } else { finder.program(&real, completeness) };
     let artifact = artifact.map(|artifact| {

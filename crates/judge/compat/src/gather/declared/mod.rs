@@ -6,6 +6,7 @@ mod effective;
 mod index;
 mod ranges;
 
+use cudock_base::{Arch, NamedArch};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::lookup::{TorchWheel, without_local};
@@ -22,11 +23,11 @@ use crate::gather::python::{conflicts, package_names};
 use cudock_manifests::{Declared, DeclaredPackage, Manager};
 
 /// The evidence in a declared file, with facts from the tables.
-pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch: &str) -> Evidence {
+pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch: Arch) -> Evidence {
     let mut evidence = Evidence {
         subject: name.to_owned(),
         kind: SubjectKind::Environment,
-        cpu: declared.platform.as_deref().and_then(|platform| platform.split('/').nth(1)).map(str::to_owned),
+        cpu: declared.platform.as_deref().and_then(|platform| platform.split('/').nth(1)).map(NamedArch::new),
         environment: declared.environment.clone(),
         ..Evidence::default()
     };
@@ -104,7 +105,7 @@ fn frameworks(
     name: &str,
     declared: &Declared,
     base: Option<&Base>,
-    cpu_arch: &str,
+    cpu_arch: Arch,
 ) -> Vec<Artifact> {
     let python = environment(facts, declared, cpu_arch);
     let of_base = |build: &Build| {
@@ -156,7 +157,7 @@ fn is_torch(package: &DeclaredPackage) -> bool {
 }
 
 /// The environment the file describes, as if it were installed.
-fn environment(facts: &Facts, declared: &Declared, cpu_arch: &str) -> PythonEnvironment {
+fn environment(facts: &Facts, declared: &Declared, cpu_arch: Arch) -> PythonEnvironment {
     let by_pip = || declared.packages.iter().filter(|package| is_by_pip(package));
     let pinned = by_pip().filter_map(|package| {
         let version = package.exact.clone()?;
@@ -205,7 +206,7 @@ fn cuda_of_jax(jax: &DeclaredPackage) -> Vec<String> {
 }
 
 /// Which build of torch a line means: its tag, or the one the index has.
-fn torch_build(facts: &Facts, package: &DeclaredPackage, cpu_arch: &str) -> Option<TorchBuildInfo> {
+fn torch_build(facts: &Facts, package: &DeclaredPackage, cpu_arch: Arch) -> Option<TorchBuildInfo> {
     let version = package.exact.clone()?;
     let local = version.local().iter().map(ToString::to_string).collect::<Vec<_>>().join(".");
     let tag = package.tag.clone().or_else(|| Some(local).filter(|local| !local.is_empty()));
@@ -215,7 +216,7 @@ fn torch_build(facts: &Facts, package: &DeclaredPackage, cpu_arch: &str) -> Opti
         Some(rocm) if rocm.starts_with("rocm") => (None, Some(rocm.trim_start_matches("rocm").to_owned())),
         Some(tag) => (CudaVersion::from_tag(tag), None),
         // On arm, wheels of the public index had no CUDA for long.
-        None if cpu_arch == "aarch64" => {
+        None if cpu_arch == Arch::Aarch64 => {
             (frameworks.torch(&version).and_then(|release| release.aarch64_cuda), None)
         }
         None => {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use cudock_host::python;
-use cudock_image::{Content, EntryHeader, EntryKind, NodeKind, Tree, TreeNode};
+use cudock_image::{Content, EntryHeader, FileKind, Tree, TreeFile, TreeNode};
 
 use super::frameworks::Completeness;
 use crate::evidence::{Evidence, SubjectKind};
@@ -29,7 +29,7 @@ pub(in crate::gather) fn evidence(
     let environment = context.environment.clone();
     let python = python::at(&files, SITE.to_owned(), "wheel", vec![SITE.to_owned()]);
     let completeness = Completeness::Partial;
-    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_deref(), completeness);
+    let finder = ArtifactFinder::new(context.facts, &files, &environment, cpu.as_ref(), completeness);
     let subject = name.to_owned();
     let start = Evidence { subject, kind: SubjectKind::Wheel, cpu, environment, ..Evidence::default() };
     Ok(finder.evidence(survey(&tree, ""), &[python], start))
@@ -50,13 +50,11 @@ fn tree(path: &Path) -> Result<Tree<FileFacts>, GatherError> {
         }
         let header = EntryHeader {
             path: format!("{}/{inside}", SITE.trim_start_matches('/')),
-            kind: EntryKind::File,
-            size: member.size(),
+            kind: FileKind::File(member.size()),
             mode: 0o644,
-            link: String::new(),
         };
         let kept = read_member(&mut member, &header).map_err(GatherError::io(path))?;
-        let kind = NodeKind::File { size: header.size, kept };
+        let kind = FileKind::File(TreeFile { size: header.size(), kept });
         tree.insert(&header.path, TreeNode { mode: header.mode, kind });
     }
     Ok(tree)
@@ -71,7 +69,7 @@ fn read_member(member: &mut impl Read, header: &EntryHeader) -> io::Result<Optio
     if !text && !cudock_fatbin::is_candidate(&bytes) {
         return Ok(None);
     }
-    member.take(header.size).read_to_end(&mut bytes)?;
+    member.take(header.size()).read_to_end(&mut bytes)?;
     let mut content = Content::from_bytes(&bytes);
     file_facts::read(header, &mut content)
 }

@@ -1,5 +1,6 @@
 //! Short builders of what is judged.
 
+use cudock_base::NamedArch;
 use cudock_compat::evidence::{
     Artifact, ArtifactKind, Code, CodeFile, CompatNote, DriverCopy, Effect, Evidence, Missing, Pattern,
     Reach, Role, Runtime, SubjectKind, Unread,
@@ -225,7 +226,7 @@ impl Given {
     }
 
     pub(crate) fn built_for(mut self, cpu: &str) -> Self {
-        self.0.cpu = Some(cpu.to_owned());
+        self.0.cpu = Some(NamedArch::new(cpu));
         self
     }
 

@@ -1,5 +1,6 @@
 //! Where it is judged: cards, drivers and the state of machines.
 
+use cudock_base::Arch;
 use cudock_compat::target::HostLibcuda;
 use cudock_compat::{StartPath, Target, TargetMachine};
 use cudock_facts::finding::{Finding, Severity};
@@ -39,7 +40,7 @@ impl Around for Target {
     }
 
     fn processor(mut self, cpu: &str) -> Self {
-        self.traits.cpu = Some(cpu.to_owned());
+        self.traits.cpu = Some(Arch::parse(cpu).unwrap());
         self
     }
 

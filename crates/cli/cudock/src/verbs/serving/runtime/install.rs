@@ -31,7 +31,7 @@ pub(crate) fn run(facts: &Facts, args: &RuntimeInstallArgs, format: Format) -> R
     installer.offline = args.offline;
     installer.progress = Arc::new(Lines::default());
     let machine = machine(Some(installer.directory()));
-    let done = installer.install(wheel_for(package, &machine.cpu, facts)?)?;
+    let done = installer.install(wheel_for(package, machine.cpu, facts)?)?;
     let found = &done.found;
     let cuda = (package == Package::OnnxruntimeGpu).then(|| cuda_libraries(&machine, found, facts));
     let tables = output::tables_used(facts, &["runtimes"]);

@@ -48,7 +48,7 @@ pub(crate) fn run(facts: &Facts, format: Format) -> Result<Outcome, Failure> {
         RuntimeRow { found, cuda: for_gpus.then(|| cuda_libraries(&machine, found, facts)) }
     });
     let wheels = [Package::Onnxruntime, Package::OnnxruntimeGpu];
-    let wheels = wheels.into_iter().filter_map(|package| wheel_for(package, &machine.cpu, facts).ok());
+    let wheels = wheels.into_iter().filter_map(|package| wheel_for(package, machine.cpu, facts).ok());
     let tables = output::tables_used(facts, &["runtimes", "frameworks"]);
     let report = ListReport {
         schema: 1,
