@@ -8,8 +8,8 @@ use std::env;
 use std::fs;
 
 use cudock_base::Report as _;
+use cudock_runtime::container::config::Private;
 use cudock_runtime::container::exec::ExecRequest;
-use cudock_runtime::container::plan::Private;
 use cudock_runtime::engine::external::{find, find_with_image};
 use cudock_runtime::engine::{LogRequest, RunImage, RunRequest};
 use cudock_runtime::files::copy::{CopyRequest, Direction};
@@ -83,10 +83,11 @@ fn perform(act: &Value) -> Value {
 }
 
 fn request(act: &Value) -> RunRequest {
-    let strings = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap_or_default() };
+    let strings =
+        |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap_or_default() };
     let environment: Vec<(String, String)> = serde_json::from_value(act["env"].clone()).unwrap_or_default();
     RunRequest {
-        plan: serde_json::from_value(act["plan"].clone()).unwrap(),
+        config: serde_json::from_value(act["config"].clone()).unwrap(),
         private: Private { environment },
         entrypoint: (!act["entrypoint"].is_null()).then(|| strings(&act["entrypoint"])),
         command: strings(&act["command"]),

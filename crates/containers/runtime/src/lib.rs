@@ -1,6 +1,6 @@
 //! Containers on this machine, with the GPUs inside.
 //!
-//! A container is described by a [`container::plan::Plan`] and has a directory of its own
+//! A container is described by a [`container::config::ContainerConfig`] and has a directory of its own
 //! ([`container::home::ContainerDir`]). One process, its watcher ([`watch()`]), mounts the root in a private mount
 //! namespace, has libcontainer create the container, writes the log, forwards signals, restarts it and cleans up. There is
 //! no daemon: other processes read the status of a container from its directory, and a lock shows whether its watcher runs.

@@ -14,11 +14,9 @@ pub struct CudaFailure {
     pub code: i32,
     /// The name, such as `CUDA_ERROR_NO_DEVICE`; the runtime's name if the library does not provide one.
     pub name: String,
-    #[serde(rename = "words")]
     pub message: String,
     pub cause: Option<String>,
     /// Suggested fixes, most likely first.
-    #[serde(rename = "way_out")]
     pub hints: Vec<String>,
 }
 

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 /// Everything that a probe reads.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Host {
-    #[serde(rename = "surroundings")]
     pub system: SystemInfo,
     /// Environment variables that affect CUDA, NVIDIA's container runtime and Python.
     pub environment: BTreeMap<String, String>,
@@ -174,10 +173,8 @@ pub struct LoaderCache {
 pub enum NvmlResult {
     /// Not queried: a directory tree has no driver.
     #[default]
-    #[serde(rename = "not-asked")]
     NotQueried,
     Failed(String),
-    #[serde(rename = "answered")]
     Report(NvmlReport),
 }
 

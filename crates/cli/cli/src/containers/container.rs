@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cudock_base::UsageError;
-use cudock_runtime::container::plan::{DevicePlan, Ipc, Limits, NetworkMode};
+use cudock_runtime::container::config::{DeviceConfig, Ipc, Limits, NetworkMode};
 use cudock_runtime::flags::{Device, bytes, cpu_millis, cpuset, device, memory, memory_swap, ulimit};
 
 #[derive(Debug, Args)]
@@ -213,7 +213,7 @@ pub struct SecurityArgs {
 
 impl FileArgs {
     /// Device nodes, and CDI names of GPUs.
-    pub fn devices(&self) -> Result<(Vec<DevicePlan>, Vec<String>), UsageError> {
+    pub fn devices(&self) -> Result<(Vec<DeviceConfig>, Vec<String>), UsageError> {
         let (mut nodes, mut names) = (Vec::new(), Vec::new());
         for text in &self.device {
             match device(text)? {

@@ -6,7 +6,7 @@ use super::container::{FileArgs, GpuArgs, LimitArgs, NetworkArgs, ProcessArgs, S
 use super::docker;
 use clap::{ArgAction, Args, ValueEnum};
 use cudock_image::Pull;
-use cudock_runtime::container::plan::Plan;
+use cudock_runtime::container::config::ContainerConfig;
 
 use crate::env::ENGINE;
 use cudock_project::choice;
@@ -77,7 +77,7 @@ pub struct RunArgs {
     pub stop_signal: Option<String>,
 
     /// Kill it this many seconds after the stop signal
-    #[arg(long, value_name = "SECONDS", default_value_t = Plan::STOP_SECONDS)]
+    #[arg(long, value_name = "SECONDS", default_value_t = ContainerConfig::STOP_SECONDS)]
     pub stop_timeout: u32,
 
     /// Add a label; repeatable

@@ -173,5 +173,5 @@ fn a_named_library_comes_first_and_its_providers_show_its_build() {
     assert_eq!(first["package"], "onnxruntime-gpu");
     assert_eq!(first["found_by"]["name"], "CUDOCK_ONNXRUNTIME");
     assert_eq!(first["providers"][0], "cuda");
-    assert!(first["cuda"]["folders"].is_array() && first["cuda"]["driver"].is_boolean());
+    assert!(first["cuda"]["directories"].is_array() && first["cuda"]["driver"].is_boolean());
 }

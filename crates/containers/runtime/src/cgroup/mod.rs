@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::cgroup::mounts::{Hierarchy, hierarchies};
-use crate::container::plan::Limits;
+use crate::container::config::Limits;
 use crate::error::RuntimeError;
 
 /// The directories of one cgroup in all hierarchies.

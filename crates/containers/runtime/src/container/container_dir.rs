@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::container::plan::Plan;
+use crate::container::config::ContainerConfig;
 use crate::container::state_file::read_json;
 use crate::container::status::Watch;
 use crate::error::RuntimeError;
@@ -28,8 +28,8 @@ impl ContainerDir {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    pub(crate) fn plan_file(&self) -> PathBuf {
-        self.path.join("plan.json")
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.path.join("config.json")
     }
 
     pub(crate) fn status_file(&self) -> PathBuf {
@@ -75,14 +75,14 @@ impl ContainerDir {
         self.run().join("oci")
     }
 
-    pub fn plan(&self) -> Result<Plan, RuntimeError> {
-        read_json(&self.plan_file())
+    pub fn config(&self) -> Result<ContainerConfig, RuntimeError> {
+        read_json(&self.config_file())
     }
 
     /// Takes the container out of the list, so that its files can be removed later. `None` if it is gone already.
     pub(crate) fn discard(&self) -> Result<Option<PathBuf>, RuntimeError> {
         let Some(root) = self.path.parent().and_then(Path::parent) else { return Ok(None) };
-        discard(&self.path, &self.plan_file(), &trash_of(root))
+        discard(&self.path, &self.config_file(), &trash_of(root))
     }
 
     /// The outcome of an operation, or `removed` if it failed because the container was removed meanwhile.
@@ -92,7 +92,7 @@ impl ContainerDir {
         removed: impl FnOnce() -> Result<T, RuntimeError>,
     ) -> Result<T, RuntimeError> {
         match outcome {
-            Err(_) if !self.plan_file().exists() => removed(),
+            Err(_) if !self.config_file().exists() => removed(),
             other => other,
         }
     }
@@ -145,7 +145,7 @@ impl Drop for NewContainer {
 pub(crate) fn persist(dir: &ContainerDir) {
     let path = dir.path.clone();
     crate::namespace::sys::orphaned(move || {
-        let files = [path.join("plan.json"), path.join("status.json"), path.clone()];
+        let files = [path.join("config.json"), path.join("status.json"), path.clone()];
         for file in files.iter().chain(path.parent().map(Path::to_owned).iter()) {
             if let Ok(file) = fs::File::open(file) {
                 let _ = file.sync_all();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::cgroup::{self, Cgroup};
+use crate::container::config::ContainerConfig;
 use crate::container::home::{ContainerDir, Home, remove_tree};
-use crate::container::plan::Plan;
 use crate::container::recover::{MONITOR, helper_process};
 use crate::container::status::{ContainerState, ContainerStatus, now, process_began};
 use crate::error::{OnError, RuntimeError};
@@ -29,7 +29,7 @@ pub struct StopRequest {
 
 impl ContainerDir {
     /// The current status. If the watcher was killed, removes what it left behind and marks the container as lost.
-    pub fn current(&self, plan: &Plan) -> Result<ContainerStatus, RuntimeError> {
+    pub fn current(&self, config: &ContainerConfig) -> Result<ContainerStatus, RuntimeError> {
         let status = self.status()?;
         if !matches!(status.state, ContainerState::Running | ContainerState::Restarting)
             || self.is_watched()?
@@ -42,7 +42,7 @@ impl ContainerDir {
         if !matches!(status.state, ContainerState::Running | ContainerState::Restarting) {
             return Ok(status);
         }
-        Cgroup::at(&cgroup_path(&plan.id)).remove()?;
+        Cgroup::at(&cgroup_path(&config.id)).remove()?;
         status.state = ContainerState::Lost;
         status.pid = None;
         status.pid_began = None;
@@ -54,15 +54,19 @@ impl ContainerDir {
     }
 
     /// Whether the container runs or will run by itself. False for one that was removed meanwhile.
-    pub fn is_alive(&self, plan: &Plan) -> Result<bool, RuntimeError> {
-        let check = || Ok(self.current(plan)?.state.is_alive() && self.is_watched()?);
+    pub fn is_alive(&self, config: &ContainerConfig) -> Result<bool, RuntimeError> {
+        let check = || Ok(self.current(config)?.state.is_alive() && self.is_watched()?);
         self.unless_removed(check(), || Ok(false))
     }
 
     /// Sends a signal to the container's first process.
-    pub fn signal(&self, plan: &Plan, signal: impl Into<SignalNumber>) -> Result<(), RuntimeError> {
-        let status = self.current(plan)?;
-        let state = || RuntimeError::state(&plan.name, &status.state, "running");
+    pub fn signal(
+        &self,
+        config: &ContainerConfig,
+        signal: impl Into<SignalNumber>,
+    ) -> Result<(), RuntimeError> {
+        let status = self.current(config)?;
+        let state = || RuntimeError::state(&config.name, &status.state, "running");
         let pid = status.pid.filter(|_| status.state == ContainerState::Running).ok_or_else(state)?;
         if process_began(pid) != status.pid_began {
             return Err(state());
@@ -73,30 +77,34 @@ impl ContainerDir {
     /// Stops the container, and kills it after `limit`.
     pub fn stop(
         &self,
-        plan: &Plan,
+        config: &ContainerConfig,
         signal: impl Into<SignalNumber>,
         limit: Duration,
     ) -> Result<ContainerStatus, RuntimeError> {
         let signal = signal.into();
-        let request = self.request_stop(plan, signal)?;
-        self.wait_stopped(plan, signal, request, limit)
+        let request = self.request_stop(config, signal)?;
+        self.wait_stopped(config, signal, request, limit)
     }
 
     /// Sends the stop signal, unless the container has exited.
-    pub fn request_stop(&self, plan: &Plan, signal: SignalNumber) -> Result<StopRequest, RuntimeError> {
+    pub fn request_stop(
+        &self,
+        config: &ContainerConfig,
+        signal: SignalNumber,
+    ) -> Result<StopRequest, RuntimeError> {
         let at = Instant::now();
-        if !self.is_active(&self.current(plan)?)? {
+        if !self.is_active(&self.current(config)?)? {
             return Ok(StopRequest { at, signaled: true });
         }
         self.mark_stopping()?;
         // A container that is being started, or waits for its restart, has no process to signal yet.
-        Ok(StopRequest { at, signaled: self.signal(plan, signal).is_ok() })
+        Ok(StopRequest { at, signaled: self.signal(config, signal).is_ok() })
     }
 
     /// Waits for a container to stop, and kills it after `limit`.
     pub fn wait_stopped(
         &self,
-        plan: &Plan,
+        config: &ContainerConfig,
         signal: SignalNumber,
         request: StopRequest,
         limit: Duration,
@@ -106,14 +114,14 @@ impl ContainerDir {
         loop {
             // With --rm it removes itself.
             let removed = || Ok((ContainerStatus::default(), false));
-            let (status, is_active) = self.unless_removed(self.activity(plan), removed)?;
+            let (status, is_active) = self.unless_removed(self.activity(config), removed)?;
             if !is_active {
                 self.wait_unwatched()?;
                 return Ok(status);
             }
-            signaled = signaled || self.signal(plan, signal).is_ok();
+            signaled = signaled || self.signal(config, signal).is_ok();
             if at.elapsed() >= limit && !killed {
-                killed = self.kill(plan);
+                killed = self.kill(config);
             }
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -121,17 +129,17 @@ impl ContainerDir {
 
     /// Kills the container's first process, or all its processes if that is not known yet: its watcher notices and cleans up.
     /// Returns whether it was known.
-    fn kill(&self, plan: &Plan) -> bool {
-        let known = self.signal(plan, Signal::SIGKILL).is_ok();
+    fn kill(&self, config: &ContainerConfig) -> bool {
+        let known = self.signal(config, Signal::SIGKILL).is_ok();
         if !known {
-            Cgroup::at(&cgroup_path(&plan.id)).kill();
+            Cgroup::at(&cgroup_path(&config.id)).kill();
         }
         known
     }
 
     /// The current status, and whether the container is active.
-    fn activity(&self, plan: &Plan) -> Result<(ContainerStatus, bool), RuntimeError> {
-        let status = self.current(plan)?;
+    fn activity(&self, config: &ContainerConfig) -> Result<(ContainerStatus, bool), RuntimeError> {
+        let status = self.current(config)?;
         let is_active = self.is_active(&status)?;
         Ok((status, is_active))
     }
@@ -147,24 +155,24 @@ impl ContainerDir {
 
     /// Removes the container. With `force`, a running one is killed first. Succeeds if another
     /// process removes it meanwhile.
-    pub fn delete(&self, plan: &Plan, force: bool) -> Result<(), RuntimeError> {
-        self.unless_removed(self.stop_and_remove(plan, force), || Ok(()))
+    pub fn delete(&self, config: &ContainerConfig, force: bool) -> Result<(), RuntimeError> {
+        self.unless_removed(self.stop_and_remove(config, force), || Ok(()))
     }
 
-    fn stop_and_remove(&self, plan: &Plan, force: bool) -> Result<(), RuntimeError> {
-        let (status, is_active) = self.activity(plan)?;
+    fn stop_and_remove(&self, config: &ContainerConfig, force: bool) -> Result<(), RuntimeError> {
+        let (status, is_active) = self.activity(config)?;
         if !force {
             if is_active && self.is_watched()? {
-                return Err(RuntimeError::state(&plan.name, &status.state, "stopped"));
+                return Err(RuntimeError::state(&config.name, &status.state, "stopped"));
             }
             self.wait_unwatched()?;
         }
         self.kill_and_remove(&|| {
-            self.kill(plan);
+            self.kill(config);
         })
     }
 
-    /// Removes a container whose plan cannot be read. If it runs, it is killed first.
+    /// Removes a container whose config cannot be read. If it runs, it is killed first.
     pub fn delete_damaged(&self) -> Result<(), RuntimeError> {
         let kill = || Cgroup::at(&cgroup_path(&self.id())).kill();
         self.unless_removed(self.kill_and_remove(&kill), || Ok(()))
@@ -192,8 +200,8 @@ impl ContainerDir {
 
     /// Removes a container started with `--rm` that no longer has a watcher, because its command
     /// was killed. Returns whether it was one.
-    pub(crate) fn remove_abandoned(&self, plan: &Plan) -> Result<bool, RuntimeError> {
-        if !plan.remove {
+    pub(crate) fn remove_abandoned(&self, config: &ContainerConfig) -> Result<bool, RuntimeError> {
+        if !config.remove {
             return Ok(false);
         }
         let remove = || match self.watch()? {
@@ -210,19 +218,19 @@ impl ContainerDir {
     }
 
     /// Waits until the container has exited and does not restart, and returns its exit code.
-    pub fn wait(&self, plan: &Plan) -> Result<i32, RuntimeError> {
+    pub fn wait(&self, config: &ContainerConfig) -> Result<i32, RuntimeError> {
         loop {
             // With --rm it removes itself, and its exit code with it.
             let removed = || {
                 let state = ContainerState::Exited;
                 Ok(ContainerStatus { state, ..ContainerStatus::default() })
             };
-            let status = self.unless_removed(self.current(plan), removed)?;
+            let status = self.unless_removed(self.current(config), removed)?;
             match status.state {
                 ContainerState::Exited => return Ok(status.exit_code.unwrap_or(0)),
                 ContainerState::Lost => return Ok(137),
                 ContainerState::Created if !self.is_watched()? => {
-                    return Err(RuntimeError::state(&plan.name, &"created but not started", "running"));
+                    return Err(RuntimeError::state(&config.name, &"created but not started", "running"));
                 }
                 _ => std::thread::sleep(POLL_INTERVAL),
             }
@@ -234,7 +242,7 @@ impl Home {
     /// Removes cgroups of containers that no longer exist, and returns how many. Cgroups of containers in other data
     /// directories have processes in them or are new.
     pub fn prune_groups(&self) -> Result<usize, RuntimeError> {
-        let mut known: HashSet<String> = self.all()?.into_iter().map(|(_, plan)| plan.id).collect();
+        let mut known: HashSet<String> = self.all()?.into_iter().map(|(_, config)| config.id).collect();
         known.extend(self.damaged()?.iter().map(ContainerDir::id));
         Ok(cgroup::prune(&rootless::cgroup_parent(), &|id| known.contains(id)))
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::container::config::{ContainerConfig, Private, Security};
 use crate::container::home::ContainerDir;
-use crate::container::plan::{Plan, Private, Security};
 use crate::container::started::Started;
 use crate::container::status::ContainerState;
 use crate::error::{OnError, RuntimeError};
@@ -52,25 +52,29 @@ pub fn join_command(dir: &ContainerDir, request: &ExecRequest) -> Result<SealedC
 /// Runs a process in a container, attached to our own input and outputs, and returns its exit code.
 ///
 /// This must run in a process with one thread.
-pub fn exec(dir: &ContainerDir, plan: &Plan, request: &ExecRequest) -> Result<i32, RuntimeError> {
-    let status = dir.current(plan)?;
+pub fn exec(
+    dir: &ContainerDir,
+    config: &ContainerConfig,
+    request: &ExecRequest,
+) -> Result<i32, RuntimeError> {
+    let status = dir.current(config)?;
     let running = status.pid.filter(|_| status.state == ContainerState::Running);
-    let pid = running.ok_or_else(|| RuntimeError::state(&plan.name, &status.state, "running"))?;
+    let pid = running.ok_or_else(|| RuntimeError::state(&config.name, &status.state, "running"))?;
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
     let started = Started::read(dir)?;
     let identity = match (&request.user, &started) {
         (None, Some(started)) => started.identity.clone(),
         (user, _) => {
-            let user = user.as_ref().unwrap_or(&plan.process.user);
-            let mut identity = identify(&opened, user, &plan.process.groups)?;
+            let user = user.as_ref().unwrap_or(&config.process.user);
+            let mut identity = identify(&opened, user, &config.process.groups)?;
             identity.groups.extend(started.iter().flat_map(|started| &started.gpu_groups));
             identity
         }
     };
     let started =
-        started.map_or_else(|| plan.environment(&Private::default()), |started| started.environment);
-    let mut environment = environment(plan, &started, request);
+        started.map_or_else(|| config.environment(&Private::default()), |started| started.environment);
+    let mut environment = environment(config, &started, request);
     if environment.get("HOME").is_none_or(String::is_empty) {
         environment.insert("HOME".to_owned(), identity.home.clone());
     }
@@ -88,10 +92,10 @@ pub fn exec(dir: &ContainerDir, plan: &Plan, request: &ExecRequest) -> Result<i3
     let spec = ExecSpec {
         args: request.args.clone(),
         environment: environment.into_iter().collect(),
-        cwd: request.cwd.clone().unwrap_or_else(|| plan.process.cwd.clone()),
+        cwd: request.cwd.clone().unwrap_or_else(|| config.process.cwd.clone()),
         identity,
-        security: Security { devices: Vec::new(), ..plan.security.clone() },
-        rlimits: limits::rlimits(&plan.limits)?,
+        security: Security { devices: Vec::new(), ..config.security.clone() },
+        rlimits: limits::rlimits(&config.limits)?,
         tty: request.tty,
     };
     let joining = Joining { pid, began: status.pid_began, spec, streams };
@@ -102,11 +106,15 @@ pub fn exec(dir: &ContainerDir, plan: &Plan, request: &ExecRequest) -> Result<i3
 }
 
 /// The environment of the container, overridden by the request's.
-fn environment(plan: &Plan, started: &[(String, String)], request: &ExecRequest) -> BTreeMap<String, String> {
+fn environment(
+    config: &ContainerConfig,
+    started: &[(String, String)],
+    request: &ExecRequest,
+) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = started.iter().cloned().collect();
     let chosen = |name: &str| {
-        plan.process.environment.iter().any(|(known, _)| known == name)
-            || plan.process.given.iter().any(|known| known == name)
+        config.process.environment.iter().any(|(known, _)| known == name)
+            || config.process.given.iter().any(|known| known == name)
     };
     // A home directory that was not set explicitly is that of the container's user.
     if request.user.is_some() && !chosen("HOME") {

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::container::config::ContainerConfig;
 pub use crate::container::container_dir::{ContainerDir, NewContainer};
-use crate::container::plan::Plan;
 use crate::container::state_file::{read_json, write_json};
 use crate::error::{OnError, RuntimeError};
 use crate::files::trash::trash_of;
@@ -16,8 +16,8 @@ pub struct Home {
     root: PathBuf,
 }
 
-/// All containers, and those whose plan cannot be read.
-type ContainerScan = (Vec<(ContainerDir, Plan)>, Vec<ContainerDir>);
+/// All containers, and those whose config cannot be read.
+type ContainerScan = (Vec<(ContainerDir, ContainerConfig)>, Vec<ContainerDir>);
 
 impl Home {
     pub fn at(root: impl Into<PathBuf>) -> Self {
@@ -42,19 +42,19 @@ impl Home {
 
     /// Creates a container, locked so that no other process starts or removes it. The name must not
     /// be in use.
-    pub fn create(&self, plan: &Plan) -> Result<NewContainer, RuntimeError> {
+    pub fn create(&self, config: &ContainerConfig) -> Result<NewContainer, RuntimeError> {
         let containers = self.containers();
         fs::create_dir_all(&containers).on("cannot create", &containers)?;
         private(&self.root)?;
         let lock = self.lock()?;
-        for (dir, taken) in self.all()?.into_iter().filter(|(_, known)| known.name == plan.name) {
+        for (dir, taken) in self.all()?.into_iter().filter(|(_, known)| known.name == config.name) {
             if !dir.remove_abandoned(&taken)? {
                 return Err(RuntimeError::NameTaken { name: taken.name, id: short_id(&taken.id).to_owned() });
             }
         }
-        let dir = ContainerDir::at(containers.join(&plan.id));
+        let dir = ContainerDir::at(containers.join(&config.id));
         fs::create_dir(dir.path()).on("cannot create", dir.path())?;
-        let created = self.fill(&dir, plan);
+        let created = self.fill(&dir, config);
         drop(lock);
         if created.is_err() {
             // The first error is the one to report.
@@ -63,7 +63,7 @@ impl Home {
         created
     }
 
-    fn fill(&self, dir: &ContainerDir, plan: &Plan) -> Result<NewContainer, RuntimeError> {
+    fn fill(&self, dir: &ContainerDir, config: &ContainerConfig) -> Result<NewContainer, RuntimeError> {
         // Created now, so that removing the container later needs no disk space.
         for directory in [dir.upper(), dir.work(), dir.run(), trash_of(&self.root)] {
             fs::create_dir_all(&directory).on("cannot create", &directory)?;
@@ -72,27 +72,27 @@ impl Home {
         let everyone = fs::Permissions::from_mode(0o755);
         fs::set_permissions(dir.upper(), everyone).on("cannot set the permissions of", &dir.upper())?;
         let Some(watch) = dir.watch()? else {
-            return Err(RuntimeError::state(&plan.name, &"being started", "stopped"));
+            return Err(RuntimeError::state(&config.name, &"being started", "stopped"));
         };
-        // The plan is written last: a directory without one is a leftover of an interrupted creation.
-        write_json(&dir.plan_file(), plan)?;
+        // The config is written last: a directory without one is a leftover of an interrupted creation.
+        write_json(&dir.config_file(), config)?;
         Ok(NewContainer::new(dir.clone(), watch))
     }
 
-    /// All containers and their plans, the oldest first.
-    pub fn all(&self) -> Result<Vec<(ContainerDir, Plan)>, RuntimeError> {
+    /// All containers and their configs, the oldest first.
+    pub fn all(&self) -> Result<Vec<(ContainerDir, ContainerConfig)>, RuntimeError> {
         Ok(self.read_all()?.0)
     }
 
-    /// The directories of containers whose plan cannot be read, such as after a power cut. Each is named by the id.
+    /// The directories of containers whose config cannot be read, such as after a power cut. Each is named by the id.
     pub fn damaged(&self) -> Result<Vec<ContainerDir>, RuntimeError> {
         Ok(self.read_all()?.1)
     }
 
-    /// Whether a container has the layer in this directory. One whose plan is damaged and that runs may have any.
+    /// Whether a container has the layer in this directory. One whose config is damaged and that runs may have any.
     pub(crate) fn uses_layer(&self, layer: &Path) -> Result<bool, RuntimeError> {
         let (all, damaged) = self.read_all()?;
-        let is_used = all.iter().flat_map(|(_, plan)| &plan.layers).any(|used| used == layer);
+        let is_used = all.iter().flat_map(|(_, config)| &config.layers).any(|used| used == layer);
         Ok(is_used || damaged.iter().any(|dir| dir.is_watched().unwrap_or(true)))
     }
 
@@ -101,8 +101,8 @@ impl Home {
         let (mut all, mut damaged) = (Vec::new(), Vec::new());
         for entry in entries(&containers)? {
             let dir = ContainerDir::at(entry.on("cannot read", &containers)?.path());
-            match read_json::<Plan>(&dir.plan_file()) {
-                Ok(plan) => all.push((dir, plan)),
+            match read_json::<ContainerConfig>(&dir.config_file()) {
+                Ok(config) => all.push((dir, config)),
                 // Being created or removed, or a leftover.
                 Err(error) if error.is_missing() => {}
                 Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {}
@@ -114,29 +114,29 @@ impl Home {
     }
 
     /// The container with this name, id or prefix of an id.
-    pub fn find(&self, name: &str) -> Result<(ContainerDir, Plan), RuntimeError> {
+    pub fn find(&self, name: &str) -> Result<(ContainerDir, ContainerConfig), RuntimeError> {
         let mut all = self.all()?;
         // A group's container is also GROUP/NAME.
         let in_group = name.replacen('/', ".", 1);
-        if let Some(index) = all.iter().position(|(_, plan)| {
-            plan.name == name || plan.id == name || (plan.group.is_some() && plan.name == in_group)
+        if let Some(index) = all.iter().position(|(_, config)| {
+            config.name == name || config.id == name || (config.group.is_some() && config.name == in_group)
         }) {
             return Ok(all.swap_remove(index));
         }
         let mut begins: Vec<_> =
-            all.into_iter().filter(|(_, plan)| !name.is_empty() && plan.id.starts_with(name)).collect();
+            all.into_iter().filter(|(_, config)| !name.is_empty() && config.id.starts_with(name)).collect();
         match begins.len() {
             1 => begins.pop().ok_or_else(|| RuntimeError::Unknown(name.to_owned())),
             0 => match self.find_damaged(name)? {
                 // Returns the error of reading it.
-                Some(dir) => dir.plan().map(|plan| (dir, plan)),
+                Some(dir) => dir.config().map(|config| (dir, config)),
                 None => Err(RuntimeError::Unknown(name.to_owned())),
             },
             _ => Err(RuntimeError::Ambiguous(name.to_owned())),
         }
     }
 
-    /// The container with a damaged plan and this id or prefix of an id.
+    /// The container with a damaged config and this id or prefix of an id.
     pub fn find_damaged(&self, name: &str) -> Result<Option<ContainerDir>, RuntimeError> {
         let mut begins: Vec<_> = self
             .damaged()?
@@ -157,12 +157,12 @@ impl Home {
         }
         let lock = self.lock()?;
         let unfinished = directories(&self.containers()).map(ContainerDir::at);
-        let unfinished = unfinished.filter(|dir| !dir.plan_file().exists());
+        let unfinished = unfinished.filter(|dir| !dir.config_file().exists());
         let mut discarded: Vec<PathBuf> = unfinished.filter_map(|dir| dir.discard().ok().flatten()).collect();
         discarded.extend(self.discard_unfinished_volumes());
         drop(lock);
-        for (dir, plan) in self.all()? {
-            let _ = dir.remove_abandoned(&plan);
+        for (dir, config) in self.all()? {
+            let _ = dir.remove_abandoned(&config);
         }
         for directory in discarded.into_iter().chain(directories(&trash_of(&self.root))) {
             let _ = remove_tree(&directory);

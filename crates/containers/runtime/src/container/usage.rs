@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cgroup::Cgroup;
+use crate::container::config::ContainerConfig;
 use crate::container::home::ContainerDir;
-use crate::container::plan::Plan;
 use crate::container::status::ContainerState;
 use crate::error::RuntimeError;
 use crate::start::launch::cgroup_path;
@@ -65,11 +65,11 @@ pub struct Process {
 }
 
 impl ContainerDir {
-    pub fn sample(&self, plan: &Plan) -> Result<Option<Sample>, RuntimeError> {
-        if self.current(plan)?.state != ContainerState::Running {
+    pub fn sample(&self, config: &ContainerConfig) -> Result<Option<Sample>, RuntimeError> {
+        if self.current(config)?.state != ContainerState::Running {
             return Ok(None);
         }
-        let cgroup = Cgroup::at(&cgroup_path(&plan.id));
+        let cgroup = Cgroup::at(&cgroup_path(&config.id));
         let number = |file: &str| cgroup.read(file)?.trim().parse::<u64>().ok();
         let cpu = number("cpuacct.usage")
             .map(Duration::from_nanos)
@@ -88,13 +88,13 @@ impl ContainerDir {
         }))
     }
 
-    pub fn processes(&self, plan: &Plan) -> Result<Vec<Process>, RuntimeError> {
-        let state = self.current(plan)?.state;
+    pub fn processes(&self, config: &ContainerConfig) -> Result<Vec<Process>, RuntimeError> {
+        let state = self.current(config)?.state;
         if state != ContainerState::Running {
-            return Err(RuntimeError::state(&plan.name, &state, "running"));
+            return Err(RuntimeError::state(&config.name, &state, "running"));
         }
         // A process that exited meanwhile is skipped.
-        let pids = Cgroup::at(&cgroup_path(&plan.id)).processes();
+        let pids = Cgroup::at(&cgroup_path(&config.id)).processes();
         Ok(pids.into_iter().filter_map(process).collect())
     }
 }
@@ -104,19 +104,24 @@ fn keyed(text: &str, name: &str) -> Option<u64> {
 }
 
 /// The usage between two samples. `gpus` are all processes on all GPUs, if NVML is available.
-pub fn usage(plan: &Plan, before: &Sample, after: &Sample, gpus: Option<&[GpuProcess]>) -> Usage {
+pub fn usage(
+    config: &ContainerConfig,
+    before: &Sample,
+    after: &Sample,
+    gpus: Option<&[GpuProcess]>,
+) -> Usage {
     let passed = after.at.saturating_duration_since(before.at).as_secs_f64();
     let cpu_percent = before.cpu.zip(after.cpu).filter(|_| passed > 0.0).map(|(before, after)| {
         let percent = after.saturating_sub(before).as_secs_f64() / passed * 100.0;
         (percent * 100.0).round() / 100.0
     });
     let gpus = match gpus {
-        Some(all) if plan.gpus.is_some() => by_gpu(all, &after.processes),
+        Some(all) if config.gpus.is_some() => by_gpu(all, &after.processes),
         _ => Vec::new(),
     };
     Usage {
-        id: plan.id.clone(),
-        name: plan.name.clone(),
+        id: config.id.clone(),
+        name: config.name.clone(),
         cpu_percent,
         memory_bytes: after.memory,
         memory_limit_bytes: after.memory_limit,

@@ -16,10 +16,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Engine, LogRequest, RunImage, RunRequest, Summary, image_config};
+use crate::container::config::{ContainerConfig, LogConfig, MountConfig, Private};
 use crate::container::exec::{self, ExecRequest};
 use crate::container::home::{ContainerDir, Home, NewContainer, new_id};
 use crate::container::log::{self, LogReader, POLL_INTERVAL};
-use crate::container::plan::{LogPlan, MountPlan, Plan, Private};
 use crate::container::started::Started;
 use crate::container::status::{ContainerState, ContainerStatus, Watch};
 use crate::container::usage::Process;
@@ -38,11 +38,10 @@ pub type FindImage = Box<dyn Fn(&str) -> Result<ResolvedImage, ImageError>>;
 /// Everything about one container except the values of its variables.
 #[derive(Serialize, JsonSchema)]
 pub struct ContainerDetails {
-    plan: Plan,
+    config: ContainerConfig,
     status: ContainerStatus,
     /// When it was created, in UTC.
     created: String,
-    #[serde(rename = "folder")]
     directory: PathBuf,
     log: PathBuf,
     /// Bytes that it wrote to its root file system.
@@ -84,7 +83,7 @@ impl Builtin {
             RunImage::Rootfs(directory) => (vec![directory.clone()], RunConfig::default(), None),
             RunImage::Found(found) => {
                 let image = self.open(found)?;
-                request.plan.digest = found.known_digest().map(|digest| digest.to_string());
+                request.config.digest = found.known_digest().map(|digest| digest.to_string());
                 let unpacked =
                     LayerStore::open(self.home.images())?.unpack(&image, self.progress.as_ref())?;
                 (unpacked.layers.clone(), image.config.config.clone(), Some(unpacked))
@@ -96,7 +95,7 @@ impl Builtin {
             }
         };
         image_config::apply(request, &run)?;
-        request.plan.layers = layers;
+        request.config.layers = layers;
         Ok(HeldLayers { layers: held })
     }
 
@@ -119,9 +118,12 @@ fn write_id(file: &Path, id: &str) -> Result<(), RuntimeError> {
 }
 
 /// The variables for another start. Values are not stored, so the caller must provide all of them again.
-fn private_environment(plan: &Plan, variables: &[(String, String)]) -> Result<Private, RuntimeError> {
+fn private_environment(
+    config: &ContainerConfig,
+    variables: &[(String, String)],
+) -> Result<Private, RuntimeError> {
     let missing = |name: &&String| !variables.iter().any(|(known, _)| known == *name);
-    let missing: Vec<&str> = plan.process.given.iter().filter(missing).map(String::as_str).collect();
+    let missing: Vec<&str> = config.process.given.iter().filter(missing).map(String::as_str).collect();
     if missing.is_empty() {
         return Ok(Private { environment: variables.to_vec() });
     }
@@ -129,19 +131,19 @@ fn private_environment(plan: &Plan, variables: &[(String, String)]) -> Result<Pr
     Err(RuntimeError::Reported {
         code: 2,
         text: format!("the values of {} are not stored and are gone with the last run", missing.join(", ")),
-        hint: Some(format!("cudock start {} {}", flags.join(" "), plan.name)),
+        hint: Some(format!("cudock start {} {}", flags.join(" "), config.name)),
     })
 }
 
 impl Builtin {
     /// A container that is not in a group, and so can be started and stopped by itself.
-    fn find_ungrouped(&self, name: &str) -> Result<(ContainerDir, Plan), RuntimeError> {
-        let (dir, plan) = self.home.find(name)?;
-        match &plan.group {
-            None => Ok((dir, plan)),
+    fn find_ungrouped(&self, name: &str) -> Result<(ContainerDir, ContainerConfig), RuntimeError> {
+        let (dir, config) = self.home.find(name)?;
+        match &config.group {
+            None => Ok((dir, config)),
             Some(group) => Err(RuntimeError::Request(format!(
                 "container {} belongs to group {group}: restart the group with `cudock down {group}` and `cudock up`",
-                plan.name
+                config.name
             ))),
         }
     }
@@ -179,19 +181,19 @@ impl Engine for Builtin {
         // From here on a termination signal must not leave half a container. The watcher keeps them
         // blocked.
         let mut signals = Signals::block()?;
-        for mount in &request.plan.mounts {
-            if let MountPlan::Volume { name, .. } = mount {
+        for mount in &request.config.mounts {
+            if let MountConfig::Volume { name, .. } = mount {
                 self.home.create_volume(name)?;
             }
         }
-        let created = self.home.create(&request.plan)?;
+        let created = self.home.create(&request.config)?;
         held.apply_root_metadata(created.dir())?;
         if let Some(file) = &request.cidfile {
-            write_id(file, &request.plan.id)?;
+            write_id(file, &request.config.id)?;
         }
         if request.detach {
             reexec::parse_reply(&start_new(created, &request.private, &[], &mut signals)?)?;
-            println!("{}", request.plan.id);
+            println!("{}", request.config.id);
             return Ok(0);
         }
         Err(become_watcher(created.dir(), created.watch(), &request.private)?)
@@ -199,13 +201,13 @@ impl Engine for Builtin {
 
     fn verify_gpus(&self, request: &RunRequest, image: &RunImage) -> Result<DeviceReport, RuntimeError> {
         let mut request = request.clone();
-        request.plan.id = new_id()?;
-        request.plan.name = default_name(&request.plan.image, &request.plan.id);
-        request.plan.remove = true;
-        request.plan.network.publish.clear();
+        request.config.id = new_id()?;
+        request.config.name = default_name(&request.config.image, &request.config.id);
+        request.config.remove = true;
+        request.config.network.publish.clear();
         let held = self.complete(&mut request, image)?;
         let mut signals = Signals::block()?;
-        let created = self.home.create(&request.plan)?;
+        let created = self.home.create(&request.config)?;
         held.apply_root_metadata(created.dir())?;
         let reply = start_new(created, &request.private, &["--verify"], &mut signals);
         signals.unblock();
@@ -222,14 +224,14 @@ impl Engine for Builtin {
         self.home.remove_leftovers()?;
         let groups = group::list(&self.home)?;
         let mut summaries = Vec::new();
-        for (dir, plan) in self.home.all()? {
+        for (dir, config) in self.home.all()? {
             // A container that cannot be read must not hide the others.
-            let status = dir.current(&plan).unwrap_or_else(|error| ContainerStatus {
+            let status = dir.current(&config).unwrap_or_else(|error| ContainerStatus {
                 state: ContainerState::Lost,
                 error: Some(error_text(&error)),
                 ..ContainerStatus::default()
             });
-            let mut summary = summary(&plan, &status);
+            let mut summary = summary(&config, &status);
             let alive = group::apply_group_status(&groups, &mut summary).unwrap_or(status.state.is_alive());
             if all || alive {
                 summaries.push(summary);
@@ -242,17 +244,17 @@ impl Engine for Builtin {
     }
 
     fn logs(&self, name: &str, request: LogRequest) -> Result<(), RuntimeError> {
-        let (dir, plan) = self.home.find(name)?;
-        if plan.log == LogPlan::None {
+        let (dir, config) = self.home.find(name)?;
+        if config.log == LogConfig::None {
             return Err(RuntimeError::Request(format!(
                 "container {} has no log: it was started with --log-driver none",
-                plan.name
+                config.name
             )));
         }
         let mut reader = LogReader::for_request(&dir.log(), request)?;
         loop {
             // Checked before the log is read to its end, so that nothing written in between is missed.
-            let follow = request.follow && dir.is_alive(&plan)?;
+            let follow = request.follow && dir.is_alive(&config)?;
             while let Some(line) = reader.next_line()? {
                 if request.is_past(&line) {
                     return Ok(());
@@ -284,23 +286,23 @@ impl Engine for Builtin {
     fn stop_all(&self, names: &[String], seconds: Option<u32>) -> Vec<Result<(), RuntimeError>> {
         // Send all signals before waiting, so that together they take as long as the slowest.
         let request = |name: &String| {
-            let (dir, plan) = self.home.find(name)?;
-            let signal = stop_signal(&plan.stop_signal);
-            let stop = dir.request_stop(&plan, signal)?;
-            Ok((dir, plan, signal, stop))
+            let (dir, config) = self.home.find(name)?;
+            let signal = stop_signal(&config.stop_signal);
+            let stop = dir.request_stop(&config, signal)?;
+            Ok((dir, config, signal, stop))
         };
         let requested: Vec<Result<_, RuntimeError>> = names.iter().map(request).collect();
         let wait = |requested| {
-            let (dir, plan, signal, stop): (ContainerDir, Plan, _, _) = requested?;
-            let limit = Duration::from_secs(seconds.unwrap_or(plan.stop_seconds).into());
-            dir.wait_stopped(&plan, signal, stop, limit).map(|_| ())
+            let (dir, config, signal, stop): (ContainerDir, ContainerConfig, _, _) = requested?;
+            let limit = Duration::from_secs(seconds.unwrap_or(config.stop_seconds).into());
+            dir.wait_stopped(&config, signal, stop, limit).map(|_| ())
         };
         requested.into_iter().map(wait).collect()
     }
 
     fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError> {
         match self.home.find(name) {
-            Ok((dir, plan)) => dir.delete(&plan, force),
+            Ok((dir, config)) => dir.delete(&config, force),
             Err(error @ RuntimeError::Damaged { .. }) => match self.home.find_damaged(name)? {
                 Some(dir) => dir.delete_damaged(),
                 None => Err(error),
@@ -310,16 +312,16 @@ impl Engine for Builtin {
     }
 
     fn wait(&self, name: &str) -> Result<i32, RuntimeError> {
-        let (dir, plan) = self.home.find(name)?;
-        dir.wait(&plan)
+        let (dir, config) = self.home.find(name)?;
+        dir.wait(&config)
     }
 
     fn inspect(&self, name: &str) -> Result<Value, RuntimeError> {
-        let (dir, plan) = self.home.find(name)?;
-        let status = dir.current(&plan)?;
+        let (dir, config) = self.home.find(name)?;
+        let status = dir.current(&config)?;
         let details = ContainerDetails {
-            created: Timestamp::from_millis(plan.created).to_string(),
-            plan,
+            created: Timestamp::from_millis(config.created).to_string(),
+            config,
             status,
             directory: dir.path().to_owned(),
             log: dir.log(),
@@ -329,30 +331,30 @@ impl Engine for Builtin {
     }
 
     fn kill(&self, name: &str, signal: &str) -> Result<(), RuntimeError> {
-        let (dir, plan) = self.home.find(name)?;
+        let (dir, config) = self.home.find(name)?;
         let signal = parse_signal(signal)?;
         if signal == SignalNumber::from(nix::sys::signal::Signal::SIGKILL)
-            || signal == stop_signal(&plan.stop_signal)
+            || signal == stop_signal(&config.stop_signal)
         {
             // The restart policy must not start it again.
-            let state = dir.current(&plan)?.state;
+            let state = dir.current(&config)?.state;
             if matches!(state, ContainerState::Running | ContainerState::Restarting) {
                 dir.mark_stopping()?;
             }
         }
-        dir.signal(&plan, signal)
+        dir.signal(&config, signal)
     }
 
     fn start(&self, name: &str, variables: &[(String, String)], attach: bool) -> Result<i32, RuntimeError> {
-        let (dir, plan) = self.find_ungrouped(name)?;
-        let status = dir.current(&plan)?;
+        let (dir, config) = self.find_ungrouped(name)?;
+        let status = dir.current(&config)?;
         let Some(watch) = dir.watch()? else {
             if status.state == ContainerState::Running {
                 return Ok(0);
             }
-            return Err(RuntimeError::state(&plan.name, &status.state, "stopped"));
+            return Err(RuntimeError::state(&config.name, &status.state, "stopped"));
         };
-        let private = private_environment(&plan, variables)?;
+        let private = private_environment(&config, variables)?;
         let mut signals = Signals::block()?;
         dir.clear_stopping()?;
         if attach {
@@ -363,22 +365,22 @@ impl Engine for Builtin {
     }
 
     fn restart(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError> {
-        let (dir, plan) = self.find_ungrouped(name)?;
-        let status = dir.current(&plan)?;
+        let (dir, config) = self.find_ungrouped(name)?;
+        let status = dir.current(&config)?;
         // While it runs, its watcher holds the values of its variables in memory.
         let started = if status.state == ContainerState::Running { Started::read(&dir)? } else { None };
         let variables = started.map(|started| started.given).unwrap_or_default();
-        let private = private_environment(&plan, &variables)?;
-        if plan.remove && status.state.is_alive() {
+        let private = private_environment(&config, &variables)?;
+        if config.remove && status.state.is_alive() {
             return Err(RuntimeError::Request(format!(
                 "container {} was started with --rm: it is removed when it stops and cannot be restarted",
-                plan.name
+                config.name
             )));
         }
-        let limit = Duration::from_secs(seconds.unwrap_or(plan.stop_seconds).into());
-        dir.stop(&plan, stop_signal(&plan.stop_signal), limit)?;
+        let limit = Duration::from_secs(seconds.unwrap_or(config.stop_seconds).into());
+        dir.stop(&config, stop_signal(&config.stop_signal), limit)?;
         let Some(watch) = dir.watch()? else {
-            return Err(RuntimeError::state(&plan.name, &"being started by another command", "stopped"));
+            return Err(RuntimeError::state(&config.name, &"being started by another command", "stopped"));
         };
         let mut signals = Signals::block()?;
         dir.clear_stopping()?;
@@ -386,13 +388,13 @@ impl Engine for Builtin {
     }
 
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError> {
-        let (dir, plan) = self.home.find(name)?;
-        crate::files::copy::copy(&dir, &plan, request)
+        let (dir, config) = self.home.find(name)?;
+        crate::files::copy::copy(&dir, &config, request)
     }
 
     fn processes(&self, name: &str) -> Result<Vec<Process>, RuntimeError> {
-        let (dir, plan) = self.home.find(name)?;
-        dir.processes(&plan)
+        let (dir, config) = self.home.find(name)?;
+        dir.processes(&config)
     }
 }
 
@@ -402,22 +404,22 @@ fn damaged(dir: &ContainerDir) -> Summary {
     Summary { name: id.clone(), id, state, ..Summary::default() }
 }
 
-fn summary(plan: &Plan, status: &ContainerStatus) -> Summary {
+fn summary(config: &ContainerConfig, status: &ContainerStatus) -> Summary {
     Summary {
-        id: plan.id.clone(),
-        name: plan.name.clone(),
-        image: plan.image.clone(),
-        command: plan.process.args.join(" "),
+        id: config.id.clone(),
+        name: config.name.clone(),
+        image: config.image.clone(),
+        command: config.process.args.join(" "),
         state: status.state.to_string(),
-        created: plan.created,
+        created: config.created,
         started: status.started,
         exit_code: status.exit_code,
         out_of_memory: status.out_of_memory,
         restarts: status.restarts,
         ready: status.ready,
         ports: status.ports.clone(),
-        gpus: plan.gpus.as_ref().map(|gpus| gpus.devices.clone()),
-        group: plan.group.clone(),
+        gpus: config.gpus.as_ref().map(|gpus| gpus.devices.clone()),
+        group: config.group.clone(),
     }
 }
 

@@ -14,10 +14,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::container::config::{
+    ContainerConfig, Ipc, Limits, LogConfig, NetworkConfig, Private, ProcessConfig, Restart,
+};
 use crate::container::exec::ExecRequest;
 use crate::container::home::new_id;
 use crate::container::log::LogLine;
-use crate::container::plan::{Ipc, Limits, LogPlan, NetworkPlan, Plan, Private, ProcessPlan, Restart};
 use crate::container::status::now;
 use crate::container::usage::Process;
 use crate::error::RuntimeError;
@@ -28,7 +30,7 @@ use crate::flags::{self, SecurityFlags};
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// The container, without what the image decides, which the engine fills in.
-    pub plan: Plan,
+    pub config: ContainerConfig,
     pub private: Private,
     /// Replaces the image's entry point.
     pub entrypoint: Option<Vec<String>>,
@@ -51,33 +53,33 @@ impl RunRequest {
     /// The request of `cudock run IMAGE`, where every setting is the default.
     pub fn of_image(image: &str) -> Result<Self, RuntimeError> {
         let id = new_id()?;
-        let plan = Plan {
+        let config = ContainerConfig {
             name: flags::default_name(image, &id),
             id,
             created: now(),
             image: image.to_owned(),
             digest: None,
             layers: Vec::new(),
-            process: ProcessPlan::default(),
+            process: ProcessConfig::default(),
             mounts: Vec::new(),
             gpus: None,
             verify_gpu: false,
             limits: Limits { pids: Some(Limits::PIDS), shm: Some(Limits::SHM), ..Limits::default() },
-            network: NetworkPlan { mode: flags::automatic_network(), ..NetworkPlan::default() },
+            network: NetworkConfig { mode: flags::automatic_network(), ..NetworkConfig::default() },
             security: flags::security(&SecurityFlags::default(), Vec::new())?,
             restart: Restart::No,
             stop_signal: String::new(),
-            stop_seconds: Plan::STOP_SECONDS,
+            stop_seconds: ContainerConfig::STOP_SECONDS,
             remove: false,
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
-            log: LogPlan::default(),
+            log: LogConfig::default(),
             group: None,
             ipc: Ipc::default(),
             sysctls: BTreeMap::new(),
         };
         Ok(Self {
-            plan,
+            config,
             private: Private::default(),
             entrypoint: None,
             command: Vec::new(),
@@ -99,7 +101,7 @@ pub enum RunImage {
     Rootfs(PathBuf),
     /// A resolved image. This one is started, even if its name is reassigned meanwhile.
     Found(ResolvedImage),
-    /// The plan's name, which docker or podman looks up.
+    /// The config's name, which docker or podman looks up.
     Named,
 }
 

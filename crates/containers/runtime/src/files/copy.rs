@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, fstat, mkdirat, statat};
 
+use crate::container::config::ContainerConfig;
 use crate::container::home::ContainerDir;
-use crate::container::plan::Plan;
 use crate::container::status::{ContainerState, Watch, process_began};
 use crate::error::{OnError, RuntimeError};
 use crate::files::directory::open_directory;
@@ -40,11 +40,15 @@ pub struct CopyRequest {
     pub follow_link: bool,
 }
 
-pub fn copy(dir: &ContainerDir, plan: &Plan, request: &CopyRequest) -> Result<Copied, RuntimeError> {
+pub fn copy(
+    dir: &ContainerDir,
+    config: &ContainerConfig,
+    request: &CopyRequest,
+) -> Result<Copied, RuntimeError> {
     let outside = std::path::absolute(&request.outside).on("cannot find", Path::new(&request.outside))?;
     // Opened before a stopped container's root is mounted, which changes the mount namespace.
     let here = Side::at(Path::new("/"), outside, &request.outside)?;
-    let (root, held) = root_of(dir, plan, &request.inside)?;
+    let (root, held) = root_of(dir, config, &request.inside)?;
     let inside = Side { root, path: Path::new("/").join(&request.inside), typed: request.inside.clone() };
     let (from, to) = match request.direction {
         Direction::In => (&here, &inside),
@@ -60,8 +64,12 @@ pub fn copy(dir: &ContainerDir, plan: &Plan, request: &CopyRequest) -> Result<Co
 
 /// The container's root: as its processes see it if it runs, else mounted temporarily, and locked so that it does not start
 /// meanwhile.
-fn root_of(dir: &ContainerDir, plan: &Plan, path: &str) -> Result<(InRoot, Option<Watch>), RuntimeError> {
-    let status = dir.current(plan)?;
+fn root_of(
+    dir: &ContainerDir,
+    config: &ContainerConfig,
+    path: &str,
+) -> Result<(InRoot, Option<Watch>), RuntimeError> {
+    let status = dir.current(config)?;
     if let Some(pid) = status.pid.filter(|_| status.state == ContainerState::Running) {
         let root = PathBuf::from(format!("/proc/{pid}/root"));
         let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
@@ -70,19 +78,19 @@ fn root_of(dir: &ContainerDir, plan: &Plan, path: &str) -> Result<(InRoot, Optio
         }
     }
     let in_volume = |target: &Path| Path::new("/").join(path).starts_with(target);
-    if let Some(mount) = plan.mounts.iter().find(|mount| in_volume(mount.target())) {
+    if let Some(mount) = config.mounts.iter().find(|mount| in_volume(mount.target())) {
         return Err(RuntimeError::Request(format!(
             "{path} is in a volume at {}, which is mounted only while the container runs",
             mount.target().display()
         )));
     }
     let Some(watch) = dir.watch()? else {
-        return Err(RuntimeError::state(&plan.name, &"changing its state", "running or stopped"));
+        return Err(RuntimeError::state(&config.name, &"changing its state", "running or stopped"));
     };
     leave_mount_namespace()?;
     let target = dir.run();
     Overlay {
-        layers: &plan.layers,
+        layers: &config.layers,
         upper: &dir.upper(),
         work: &dir.work(),
         target: &target,

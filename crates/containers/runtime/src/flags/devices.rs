@@ -4,14 +4,14 @@ use std::path::{Component, PathBuf};
 
 use cudock_base::UsageError;
 
-use crate::container::plan::DevicePlan;
+use crate::container::config::DeviceConfig;
 
 const GPU_KIND: &str = "nvidia.com/gpu";
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Device {
     /// A node, or a directory of nodes.
-    Node(DevicePlan),
+    Node(DeviceConfig),
     /// A GPU by its name in CDI: `all`, an index, a UUID, a MIG device.
     Gpu(String),
 }
@@ -46,21 +46,21 @@ pub fn device(text: &str) -> Result<Device, UsageError> {
     if !host.starts_with('/') || !container.starts_with('/') {
         return Err(wrong("paths of devices are absolute"));
     }
-    let plan = DevicePlan {
+    let config = DeviceConfig {
         host: PathBuf::from(host),
         container: PathBuf::from(container),
         // The node is created by cudock, so the permission to create one (m) is never needed.
         access: access.replace('m', ""),
     };
-    let parts = || plan.container.components();
+    let parts = || config.container.components();
     let stays_below = parts().count() > 2 && parts().all(|part| part != Component::ParentDir);
-    if container != host && !(plan.container.starts_with("/dev/") && stays_below) {
+    if container != host && !(config.container.starts_with("/dev/") && stays_below) {
         return Err(wrong("its target must be below /dev"));
     }
-    if plan.access.is_empty() {
+    if config.access.is_empty() {
         return Err(wrong("device access must include r or w"));
     }
-    Ok(Device::Node(plan))
+    Ok(Device::Node(config))
 }
 
 fn is_access(text: &str) -> bool {
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn devices_are_read_as_docker_reads_them() {
         let node = |host: &str, container: &str, access: &str| {
-            Device::Node(DevicePlan {
+            Device::Node(DeviceConfig {
                 host: host.into(),
                 container: container.into(),
                 access: access.to_owned(),

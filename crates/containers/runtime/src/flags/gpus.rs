@@ -7,7 +7,7 @@ use cudock_inject::Capabilities;
 
 use super::container::existing_directory;
 use super::devices::cdi_gpus;
-use crate::container::plan::{GpuPlan, Private};
+use crate::container::config::{GpuConfig, Private};
 use crate::error::RuntimeError;
 
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub struct GpuFlags<'a> {
 }
 
 /// The GPUs of a container that is started with these flags and variables.
-pub fn gpus(flags: &GpuFlags<'_>, private: &Private) -> Result<Option<GpuPlan>, RuntimeError> {
+pub fn gpus(flags: &GpuFlags<'_>, private: &Private) -> Result<Option<GpuConfig>, RuntimeError> {
     let Some(devices) = devices(flags, private)? else { return Ok(None) };
     if let Some(capabilities) = flags.capabilities {
         Capabilities::parse(capabilities, "--driver-capabilities")?;
@@ -31,7 +31,7 @@ pub fn gpus(flags: &GpuFlags<'_>, private: &Private) -> Result<Option<GpuPlan>, 
     let absolute = |path: Option<&Path>| -> Result<Option<PathBuf>, UsageError> {
         path.map(existing_directory).transpose()
     };
-    Ok(Some(GpuPlan {
+    Ok(Some(GpuConfig {
         devices,
         capabilities: flags.capabilities.map(str::to_owned),
         driver_root: absolute(flags.driver_root)?,
@@ -65,7 +65,7 @@ mod tests {
     fn devices_of(flags: &GpuFlags<'_>, variable: Option<&str>) -> Option<String> {
         let environment = variable.map(|value| ("NVIDIA_VISIBLE_DEVICES".to_owned(), value.to_owned()));
         let private = Private { environment: environment.into_iter().collect() };
-        gpus(flags, &private).unwrap().map(|plan| plan.devices)
+        gpus(flags, &private).unwrap().map(|config| config.devices)
     }
 
     #[test]

@@ -3,15 +3,15 @@
 use cudock_base::UsageError;
 
 use super::values::bytes;
-use crate::container::plan::LogPlan;
+use crate::container::config::LogConfig;
 
 /// The smallest file. Each line of the log is in one of the files.
 const MIN_SIZE: u64 = 4096;
 
-/// The plan for a container's output, from `--log-driver` and `--log-opt`.
-pub fn log(driver: Option<&str>, options: &[String]) -> Result<LogPlan, UsageError> {
+/// The config for a container's output, from `--log-driver` and `--log-opt`.
+pub fn log(driver: Option<&str>, options: &[String]) -> Result<LogConfig, UsageError> {
     let (mut max_bytes, mut max_files) = match driver {
-        Some("none") => return Ok(LogPlan::None),
+        Some("none") => return Ok(LogConfig::None),
         None | Some("json-file" | "local") => (None, None),
         Some(other) => {
             return Err(UsageError::new(format!("--log-driver {other} is not supported"))
@@ -38,9 +38,9 @@ pub fn log(driver: Option<&str>, options: &[String]) -> Result<LogPlan, UsageErr
         }
     }
     Ok(match (max_bytes, max_files) {
-        (None, None) => LogPlan::default(),
-        (max_bytes, max_files) => LogPlan::Kept {
-            max_bytes: max_bytes.unwrap_or(LogPlan::MAX_BYTES),
+        (None, None) => LogConfig::default(),
+        (max_bytes, max_files) => LogConfig::Kept {
+            max_bytes: max_bytes.unwrap_or(LogConfig::MAX_BYTES),
             // As in docker, where a log without a size grows without bound.
             max_files: max_files.unwrap_or(if driver == Some("local") { 5 } else { 1 }),
         },
@@ -51,22 +51,22 @@ pub fn log(driver: Option<&str>, options: &[String]) -> Result<LogPlan, UsageErr
 mod tests {
     use super::*;
 
-    fn read(driver: Option<&str>, options: &[&str]) -> Result<LogPlan, UsageError> {
+    fn read(driver: Option<&str>, options: &[&str]) -> Result<LogConfig, UsageError> {
         log(driver, &options.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
 
     #[test]
     fn options_of_the_log_are_read_as_docker_reads_them() {
-        let kept = |max_bytes, max_files| LogPlan::Kept { max_bytes, max_files };
+        let kept = |max_bytes, max_files| LogConfig::Kept { max_bytes, max_files };
         for (driver, options, expected) in [
-            (None, &[][..], LogPlan::default()),
-            (Some("json-file"), &[], LogPlan::default()),
+            (None, &[][..], LogConfig::default()),
+            (Some("json-file"), &[], LogConfig::default()),
             (None, &["max-size=10m", "max-file=3"], kept(10 << 20, 3)),
             (None, &["max-size=10m"], kept(10 << 20, 1)),
             (Some("local"), &["max-size=1", "compress=false", "mode=non-blocking"], kept(4096, 5)),
             (None, &["max-size=-1"], kept(u64::MAX, 1)),
-            (Some("none"), &[], LogPlan::None),
-            (Some("none"), &["max-size=10m"], LogPlan::None),
+            (Some("none"), &[], LogConfig::None),
+            (Some("none"), &["max-size=10m"], LogConfig::None),
         ] {
             assert_eq!(read(driver, options).unwrap(), expected, "{driver:?} {options:?}");
         }

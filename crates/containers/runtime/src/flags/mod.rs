@@ -1,6 +1,6 @@
 //! Parses the values of `docker run`'s flags, which `cudock run` shares.
 //!
-//! Each function turns text into a part of a plan, so that other front ends can use the same syntax.
+//! Each function turns text into a part of a config, so that other front ends can use the same syntax.
 
 mod container;
 mod devices;

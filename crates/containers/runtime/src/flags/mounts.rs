@@ -6,8 +6,8 @@ use cudock_base::UsageError;
 
 use super::container::is_docker_name;
 use super::values::bytes;
+use crate::container::config::{MountConfig, Propagation};
 use crate::container::home::Home;
-use crate::container::plan::{MountPlan, Propagation};
 use crate::error::RuntimeError;
 
 pub struct Sources<'a> {
@@ -28,16 +28,16 @@ impl Sources<'_> {
         target: PathBuf,
         read_only: bool,
         copy: bool,
-    ) -> Result<MountPlan, RuntimeError> {
+    ) -> Result<MountConfig, RuntimeError> {
         let source = match self.home {
             Some(home) => home.volume_data(name)?,
             None => PathBuf::new(),
         };
-        Ok(MountPlan::Volume { name: name.to_owned(), source, target, read_only, copy })
+        Ok(MountConfig::Volume { name: name.to_owned(), source, target, read_only, copy })
     }
 
     /// A path of this machine, which must exist.
-    fn bind(&self, source: &str, target: &str, options: Options) -> Result<MountPlan, RuntimeError> {
+    fn bind(&self, source: &str, target: &str, options: Options) -> Result<MountConfig, RuntimeError> {
         let source = self.directory.join(source);
         if !source.exists() {
             return Err(UsageError::new(format!("cannot mount {} at {target}: not found", source.display()))
@@ -45,7 +45,7 @@ impl Sources<'_> {
                 .into());
         }
         let Options { read_only, propagation, .. } = options;
-        Ok(MountPlan::Bind { source, target: PathBuf::from(target), read_only, create: false, propagation })
+        Ok(MountConfig::Bind { source, target: PathBuf::from(target), read_only, create: false, propagation })
     }
 
     /// A path of this machine, which is created as a directory if it is missing, as docker's `-v` does.
@@ -54,7 +54,7 @@ impl Sources<'_> {
         written: &str,
         target: &str,
         options: Options,
-    ) -> Result<MountPlan, RuntimeError> {
+    ) -> Result<MountConfig, RuntimeError> {
         let source = self.directory.join(written);
         if !source.exists() {
             if !written.starts_with(['/', '.']) {
@@ -68,7 +68,7 @@ impl Sources<'_> {
             ));
         }
         let Options { read_only, propagation, .. } = options;
-        Ok(MountPlan::Bind { source, target: PathBuf::from(target), read_only, create: true, propagation })
+        Ok(MountConfig::Bind { source, target: PathBuf::from(target), read_only, create: true, propagation })
     }
 }
 
@@ -113,7 +113,7 @@ fn propagation(text: &str, may_mount: bool) -> Result<Propagation, String> {
 }
 
 /// A volume: SOURCE:TARGET or NAME:TARGET, with docker's options after it.
-pub fn volume(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeError> {
+pub fn volume(text: &str, sources: &Sources<'_>) -> Result<MountConfig, RuntimeError> {
     let wrong = |reason: &str| -> RuntimeError {
         UsageError::new(format!("`{text}` is not a volume: {reason}"))
             .hint("-v ./data:/data, -v /models:/models:ro, or -v NAME:/data for a named volume")
@@ -144,7 +144,7 @@ pub fn volume(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeErr
 }
 
 /// A mount in docker's long form: type=bind,source=/data,target=/data,readonly.
-pub fn mount(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeError> {
+pub fn mount(text: &str, sources: &Sources<'_>) -> Result<MountConfig, RuntimeError> {
     let wrong = |reason: &str| -> RuntimeError {
         UsageError::new(format!("--mount {text}: {reason}"))
             .hint(
@@ -197,7 +197,9 @@ pub fn mount(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeErro
         ("bind", None) => Err(wrong("a bind mount has a source")),
         ("tmpfs", Some(_)) => Err(wrong("a tmpfs has no source")),
         ("tmpfs", None) if read_only => Err(wrong("a read-only tmpfs is useless")),
-        ("tmpfs", None) => Ok(MountPlan::Tmpfs { target: PathBuf::from(target), size, mode, no_exec: true }),
+        ("tmpfs", None) => {
+            Ok(MountConfig::Tmpfs { target: PathBuf::from(target), size, mode, no_exec: true })
+        }
         ("volume", Some(name)) if is_docker_name(name) => {
             sources.named(name, PathBuf::from(target), read_only, copy)
         }
@@ -208,7 +210,7 @@ pub fn mount(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeErro
 }
 
 /// A tmpfs: TARGET, with `:size=64m,mode=1777` after it.
-pub fn tmpfs(text: &str) -> Result<MountPlan, RuntimeError> {
+pub fn tmpfs(text: &str) -> Result<MountConfig, RuntimeError> {
     let wrong = |reason: &str| -> RuntimeError {
         UsageError::new(format!("`{text}` is not a tmpfs: {reason}"))
             .hint("--tmpfs /scratch:size=1g,mode=1777")
@@ -232,7 +234,7 @@ pub fn tmpfs(text: &str) -> Result<MountPlan, RuntimeError> {
             _ => return Err(wrong(&format!("unknown option `{option}`"))),
         }
     }
-    Ok(MountPlan::Tmpfs { target: PathBuf::from(target), size, mode, no_exec })
+    Ok(MountConfig::Tmpfs { target: PathBuf::from(target), size, mode, no_exec })
 }
 
 #[cfg(test)]
@@ -244,7 +246,7 @@ mod tests {
         let target = PathBuf::from("/x");
         assert_eq!(
             tmpfs("/x:size=1m,mode=700").unwrap(),
-            MountPlan::Tmpfs {
+            MountConfig::Tmpfs {
                 target: target.clone(),
                 size: Some(1 << 20),
                 mode: Some(0o700),
@@ -253,7 +255,7 @@ mod tests {
         );
         assert_eq!(
             tmpfs("/x:rw,exec,nosuid").unwrap(),
-            MountPlan::Tmpfs { target, size: None, mode: None, no_exec: false }
+            MountConfig::Tmpfs { target, size: None, mode: None, no_exec: false }
         );
         assert!(tmpfs("x").is_err());
         assert!(tmpfs("/x:sise=1m").is_err());
@@ -266,7 +268,7 @@ mod tests {
         let home = Home::at(directory.path().join("home"));
         let sources =
             Sources { directory: directory.path(), home: Some(&home), may_mount: false, on_note: &|_| {} };
-        let bound = |name: &str, read_only, create, propagation| MountPlan::Bind {
+        let bound = |name: &str, read_only, create, propagation| MountConfig::Bind {
             source: directory.path().join(name),
             target: "/t".into(),
             read_only,
@@ -275,14 +277,14 @@ mod tests {
         };
         let bind = |read_only| bound("data", read_only, false, Propagation::Private);
         let short = |read_only| bound("data", read_only, true, Propagation::Private);
-        let named = |name: &str, read_only, copy| MountPlan::Volume {
+        let named = |name: &str, read_only, copy| MountConfig::Volume {
             name: name.to_owned(),
             source: home.volume_data(name).unwrap(),
             target: "/t".into(),
             read_only,
             copy,
         };
-        let memory = |size, mode| MountPlan::Tmpfs { target: "/t".into(), size, mode, no_exec: true };
+        let memory = |size, mode| MountConfig::Tmpfs { target: "/t".into(), size, mode, no_exec: true };
         for (text, expected) in [
             ("type=bind,source=data,target=/t", bind(false)),
             ("type=bind,src=./data,dst=/t,readonly", bind(true)),

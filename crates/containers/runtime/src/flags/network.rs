@@ -6,7 +6,7 @@ use cudock_base::UsageError;
 use cudock_netns::files::AddHost;
 use cudock_netns::outbound::OutboundTool;
 
-use crate::container::plan::{Ipc, NetworkMode};
+use crate::container::config::{Ipc, NetworkMode};
 use crate::error::RuntimeError;
 use crate::start::network::{HOST_GATEWAY, parse_ports};
 use crate::start::sysctl;

@@ -7,7 +7,7 @@ use cudock_base::files::read_text;
 use cudock_base::text::error_chain;
 use cudock_confine::CapabilityChange;
 
-use crate::container::plan::{DevicePlan, Seccomp, Security};
+use crate::container::config::{DeviceConfig, Seccomp, Security};
 use crate::error::RuntimeError;
 use crate::start::capabilities::capabilities;
 use crate::start::launch::check_seccomp;
@@ -30,7 +30,7 @@ pub fn adds_capability(given: &[String], name: &str) -> bool {
 }
 
 /// The privileges of a container with these flags and devices.
-pub fn security(flags: &SecurityFlags<'_>, devices: Vec<DevicePlan>) -> Result<Security, RuntimeError> {
+pub fn security(flags: &SecurityFlags<'_>, devices: Vec<DeviceConfig>) -> Result<Security, RuntimeError> {
     let changes = |given: &[String]| -> Result<Vec<CapabilityChange>, UsageError> {
         given.iter().map(|text| text.parse().map_err(|error| UsageError::new(error_chain(&error)))).collect()
     };

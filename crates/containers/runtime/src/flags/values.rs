@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use cudock_base::UsageError;
 use cudock_base::files::read_text;
 
-use crate::container::plan::{Restart, Rlimit};
+use crate::container::config::{Restart, Rlimit};
 
 /// A size: 512m, 16g, 1.5GiB. Units are powers of 1024, as in docker.
 pub fn bytes(text: &str) -> Result<u64, UsageError> {

@@ -9,11 +9,11 @@ use cudock_group::{Container, Group, Os, VariableValue};
 
 use super::dir::{GroupDir, GroupLock};
 use super::{gpus, volumes};
-use crate::container::home::new_id;
-use crate::container::plan::{
-    GpuPlan, Ipc, Limits, LogPlan, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Restart, Seccomp,
-    Security,
+use crate::container::config::{
+    ContainerConfig, GpuConfig, Ipc, Limits, LogConfig, NetworkConfig, NetworkMode, Private, ProcessConfig,
+    Restart, Seccomp, Security,
 };
+use crate::container::home::new_id;
 use crate::container::status::now;
 use crate::engine::builtin::Builtin;
 use crate::engine::{Engine, RunRequest};
@@ -26,7 +26,7 @@ use crate::start::launch::check_seccomp;
 #[derive(Debug, Clone, Default)]
 pub struct GroupSettings {
     /// The network of the group, and its published ports.
-    pub network: NetworkPlan,
+    pub network: NetworkConfig,
     pub volumes: BTreeMap<String, PathBuf>,
     /// The root of the driver's files, if not this machine's.
     pub driver_root: Option<PathBuf>,
@@ -91,11 +91,13 @@ fn create_locked(
     }
     let mut held = Vec::new();
     for request in &mut requests {
-        let image = engine.find_image(&request.plan.image)?;
-        held.push(engine.complete(request, &image).map_err(|error| in_container(&request.plan.name, error))?);
+        let image = engine.find_image(&request.config.image)?;
+        held.push(
+            engine.complete(request, &image).map_err(|error| in_container(&request.config.name, error))?,
+        );
     }
     for (request, held) in requests.iter().zip(&held) {
-        let created = engine.home.create(&request.plan)?;
+        let created = engine.home.create(&request.config)?;
         held.apply_root_metadata(created.dir())?;
         created.keep();
     }
@@ -137,19 +139,19 @@ fn request(
     container: &Container,
     dir: &GroupDir,
     settings: &GroupSettings,
-    gpus: Option<&GpuPlan>,
+    gpus: Option<&GpuConfig>,
 ) -> Result<RunRequest, RuntimeError> {
     let private = private(container);
-    let plan = Plan {
+    let config = ContainerConfig {
         id: new_id()?,
         name: container_name(&group.name, &container.name),
         created: now(),
         image: image(&container.image),
         digest: None,
         layers: Vec::new(),
-        process: ProcessPlan {
+        process: ProcessConfig {
             given: private.environment.iter().map(|(name, _)| name.clone()).collect(),
-            ..ProcessPlan::default()
+            ..ProcessConfig::default()
         },
         mounts: volumes::mounts(group, container, dir, &settings.volumes)?,
         gpus: gpus.cloned(),
@@ -160,19 +162,19 @@ fn request(
         // The supervisor restarts it.
         restart: Restart::No,
         stop_signal: String::new(),
-        stop_seconds: Plan::STOP_SECONDS,
+        stop_seconds: ContainerConfig::STOP_SECONDS,
         remove: false,
         labels: BTreeMap::new(),
         group: Some(group.name.clone()),
         ipc: Ipc::Private,
         sysctls: BTreeMap::new(),
         annotations: BTreeMap::new(),
-        log: LogPlan::default(),
+        log: LogConfig::default(),
     };
     // A command replaces the image's entry point, too.
     let entrypoint = (!container.command.is_empty()).then(Vec::new);
     Ok(RunRequest {
-        plan,
+        config,
         private,
         entrypoint,
         command: container.command.clone(),
@@ -220,13 +222,13 @@ fn limits(container: &Container) -> Result<Limits, RuntimeError> {
     Ok(Limits { memory, cpu_millis, pids: Some(Limits::PIDS), ..Limits::default() })
 }
 
-fn network(group: &Group, dir: &GroupDir, settings: &GroupSettings) -> NetworkPlan {
+fn network(group: &Group, dir: &GroupDir, settings: &GroupSettings) -> NetworkConfig {
     let mode = match settings.network.mode {
         NetworkMode::Host => NetworkMode::Host,
         _ => NetworkMode::Join(dir.network()),
     };
     let servers = group.dns.iter().flat_map(|dns| &dns.servers);
-    NetworkPlan {
+    NetworkConfig {
         mode,
         publish: Vec::new(),
         hostname: Some(group.name.clone()),
@@ -271,7 +273,7 @@ fn security(container: &Container) -> Result<Security, RuntimeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::plan::{MountPlan, Propagation};
+    use crate::container::config::{MountConfig, Propagation};
 
     const TEXT: &str = "
 name: g
@@ -297,36 +299,36 @@ properties:
     }
 
     #[test]
-    fn the_plan_has_the_settings_of_the_file_and_no_secret() {
+    fn the_config_has_the_settings_of_the_file_and_no_secret() {
         let request = created(&GroupSettings::default());
-        let plan = &request.plan;
-        assert_eq!(plan.name, "g.a");
-        assert_eq!(plan.group.as_deref(), Some("g"));
+        let config = &request.config;
+        assert_eq!(config.name, "g.a");
+        assert_eq!(config.group.as_deref(), Some("g"));
         assert_eq!((request.entrypoint.as_deref(), request.command.len()), (Some([].as_slice()), 2));
-        assert_eq!((plan.limits.cpu_millis, plan.limits.memory), (Some(2000), Some(1 << 30)));
+        assert_eq!((config.limits.cpu_millis, config.limits.memory), (Some(2000), Some(1 << 30)));
         assert_eq!(request.user.as_deref(), Some("7:8"));
-        assert!(plan.security.no_new_privileges);
-        assert!(!plan.security.capabilities.iter().any(|name| name == "CAP_CHOWN"));
-        assert_eq!(plan.network.mode, NetworkMode::Join("/data/groups/g/netns".into()));
-        assert_eq!(plan.hostname(), "g");
+        assert!(config.security.no_new_privileges);
+        assert!(!config.security.capabilities.iter().any(|name| name == "CAP_CHOWN"));
+        assert_eq!(config.network.mode, NetworkMode::Join("/data/groups/g/netns".into()));
+        assert_eq!(config.hostname(), "g");
         assert_eq!(request.private.environment.len(), 2);
-        assert!(!serde_json::to_string(plan).unwrap().contains("s3cret"));
+        assert!(!serde_json::to_string(config).unwrap().contains("s3cret"));
     }
 
     #[test]
     fn a_volume_is_a_directory_of_the_group_unless_one_is_provided() {
-        let bind = |source: &str, target: &str, read_only| MountPlan::Bind {
+        let bind = |source: &str, target: &str, read_only| MountConfig::Bind {
             source: source.into(),
             target: target.into(),
             read_only,
             create: false,
             propagation: Propagation::Private,
         };
-        let mounts = created(&GroupSettings::default()).plan.mounts;
+        let mounts = created(&GroupSettings::default()).config.mounts;
         assert_eq!(mounts[0], bind("/data/groups/g/volumes/v", "/v", true));
         assert_eq!(mounts[1], bind("/data/groups/g/secrets/k", "/k", false));
         let volumes = BTreeMap::from([("v".to_owned(), PathBuf::from("/data"))]);
-        let mounts = created(&GroupSettings { volumes, ..GroupSettings::default() }).plan.mounts;
+        let mounts = created(&GroupSettings { volumes, ..GroupSettings::default() }).config.mounts;
         assert_eq!(mounts[0], bind("/data", "/v", true));
     }
 

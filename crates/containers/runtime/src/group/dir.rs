@@ -12,8 +12,8 @@ use cudock_group::restart::GroupState;
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::status::{GroupStatus, MemberPhase};
+use crate::container::config::ContainerConfig;
 use crate::container::home::{ContainerDir, Home, entries, remove_tree};
-use crate::container::plan::Plan;
 use crate::container::recover::{DAMAGED, SUPERVISE, helper_process};
 use crate::container::state_file::{read_json, write_json};
 use crate::container::status::process_began;
@@ -177,9 +177,9 @@ impl GroupDir {
         fs::read_to_string(self.grace_file()).ok()?.trim().parse().ok()
     }
 
-    pub fn containers(&self, home: &Home) -> Result<Vec<(ContainerDir, Plan)>, RuntimeError> {
+    pub fn containers(&self, home: &Home) -> Result<Vec<(ContainerDir, ContainerConfig)>, RuntimeError> {
         let name = self.name();
-        Ok(home.all()?.into_iter().filter(|(_, plan)| plan.group.as_deref() == Some(&name)).collect())
+        Ok(home.all()?.into_iter().filter(|(_, config)| config.group.as_deref() == Some(&name)).collect())
     }
 
     /// Its only container that is not an init container, as `GROUP/NAME`.
@@ -204,8 +204,8 @@ impl GroupDir {
 
     /// Removes the containers and everything in the directory except the lock, which the caller holds.
     pub(super) fn clear(&self, home: &Home, _held: &GroupLock) -> Result<(), RuntimeError> {
-        for (dir, plan) in self.containers(home)? {
-            dir.delete(&plan, true)?;
+        for (dir, config) in self.containers(home)? {
+            dir.delete(&config, true)?;
         }
         for entry in fs::read_dir(&self.path).on("cannot read", &self.path)?.flatten() {
             let path = entry.path();

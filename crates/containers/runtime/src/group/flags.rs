@@ -11,7 +11,7 @@ use cudock_host::first_gpu_name;
 use cudock_netns::forward::{PortMapping, Protocol};
 
 use super::create::GroupSettings;
-use crate::container::plan::{NetworkMode, NetworkPlan};
+use crate::container::config::{NetworkConfig, NetworkMode};
 use crate::flags::existing_directory;
 use crate::start::network::parse_ports;
 
@@ -62,7 +62,7 @@ pub fn read_file(file: &Path) -> Result<(String, Reading), Vec<UsageError>> {
 }
 
 /// The network of a group with the ports that `--publish` names.
-pub fn network(mode: NetworkMode, publish: &[String], group: &Group) -> Result<NetworkPlan, UsageError> {
+pub fn network(mode: NetworkMode, publish: &[String], group: &Group) -> Result<NetworkConfig, UsageError> {
     let ports = parse_ports(publish).map_err(|error| UsageError::new(error_chain(&error)))?;
     if mode == NetworkMode::Host && !ports.is_empty() {
         return Err(UsageError::new(
@@ -73,7 +73,7 @@ pub fn network(mode: NetworkMode, publish: &[String], group: &Group) -> Result<N
         NetworkMode::Host => Vec::new(),
         _ => published(group, publish, &ports),
     };
-    Ok(NetworkPlan { mode, publish, ..NetworkPlan::default() })
+    Ok(NetworkConfig { mode, publish, ..NetworkConfig::default() })
 }
 
 /// All published ports: those of the flags, and those of the file that no flag mentions.

@@ -7,8 +7,8 @@ use cudock_group::Group;
 use cudock_inject::{Driver, DriverKind};
 
 use super::create::GroupSettings;
+use crate::container::config::GpuConfig;
 use crate::container::home::Home;
-use crate::container::plan::GpuPlan;
 use crate::error::RuntimeError;
 use crate::start::gpu::driver_roots;
 
@@ -18,7 +18,7 @@ pub(super) fn assign(
     group: &Group,
     home: &Home,
     settings: &GroupSettings,
-) -> Result<BTreeMap<String, GpuPlan>, RuntimeError> {
+) -> Result<BTreeMap<String, GpuConfig>, RuntimeError> {
     let wanted: Vec<(&str, u32)> = group
         .containers
         .iter()
@@ -29,21 +29,21 @@ pub(super) fn assign(
     if wanted.is_empty() || settings.without_gpus {
         return Ok(BTreeMap::new());
     }
-    let plan = |devices: String| GpuPlan {
+    let config = |devices: String| GpuConfig {
         devices,
         capabilities: None,
         driver_root: settings.driver_root.clone(),
         device_root: settings.device_root.clone(),
     };
-    let driver =
-        Driver::find(&driver_roots(&plan(String::new()))?).map_err(|error| no_gpu(&wanted, &error.into()))?;
+    let driver = Driver::find(&driver_roots(&config(String::new()))?)
+        .map_err(|error| no_gpu(&wanted, &error.into()))?;
     if driver.kind == DriverKind::Wsl {
         // WSL exposes all GPUs through one device, which cannot be divided.
-        return Ok(wanted.iter().map(|(name, _)| ((*name).to_owned(), plan("all".to_owned()))).collect());
+        return Ok(wanted.iter().map(|(name, _)| ((*name).to_owned(), config("all".to_owned()))).collect());
     }
     let present: Vec<u32> = driver.gpus.iter().map(|gpu| gpu.index).collect();
     let shares = share(&wanted, &present, &in_use(home)?)?;
-    Ok(shares.into_iter().map(|(name, gpus)| (name, plan(device_list(&gpus)))).collect())
+    Ok(shares.into_iter().map(|(name, gpus)| (name, config(device_list(&gpus)))).collect())
 }
 
 /// Adds which containers request a GPU, and how to run without one.
@@ -67,9 +67,9 @@ fn device_list(gpus: &[u32]) -> String {
 /// How many containers of running groups use each GPU.
 fn in_use(home: &Home) -> Result<BTreeMap<u32, usize>, RuntimeError> {
     let mut uses = BTreeMap::new();
-    for (dir, plan) in home.all()? {
-        let Some(gpus) = plan.gpus.as_ref().filter(|_| plan.group.is_some()) else { continue };
-        if !dir.current(&plan)?.state.is_alive() {
+    for (dir, config) in home.all()? {
+        let Some(gpus) = config.gpus.as_ref().filter(|_| config.group.is_some()) else { continue };
+        if !dir.current(&config)?.state.is_alive() {
             continue;
         }
         for index in indices(&gpus.devices) {

@@ -19,9 +19,9 @@ use super::create::private;
 use super::log_mux::{LogMux, spawn};
 use super::message::Message;
 use super::probe::runner::{ProbeContext, ProbeEvent, ProbeRunner};
+use crate::container::config::{ContainerConfig, Private};
 use crate::container::home::ContainerDir;
 use crate::container::log::Stream;
-use crate::container::plan::{Plan, Private};
 use crate::container::recover::MONITOR;
 use crate::error::{OnError, RuntimeError, error_text};
 use crate::namespace::reexec;
@@ -37,7 +37,7 @@ const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Member {
     pub(super) container: Container,
     pub(super) init: bool,
-    pub(super) plan: Plan,
+    pub(super) config: ContainerConfig,
     dir: ContainerDir,
     private: Private,
     /// The current run; `None` between runs.
@@ -85,9 +85,9 @@ pub(super) struct Channels<'a> {
 }
 
 impl Member {
-    pub(super) fn new(container: Container, init: bool, dir: ContainerDir, plan: Plan) -> Self {
+    pub(super) fn new(container: Container, init: bool, dir: ContainerDir, config: ContainerConfig) -> Self {
         let private = private(&container);
-        Self { container, init, plan, dir, private, run: None, runs: 0, exit_code: None, reason: None }
+        Self { container, init, config, dir, private, run: None, runs: 0, exit_code: None, reason: None }
     }
 
     /// Starts a watcher, which is killed when this process exits. Must be called from the main thread.
@@ -195,7 +195,7 @@ impl Member {
     }
 
     pub(super) fn grace(&self) -> Duration {
-        Duration::from_secs(self.plan.stop_seconds.into())
+        Duration::from_secs(self.config.stop_seconds.into())
     }
 
     /// Does what is due to stop a run, and returns when to poll again.
@@ -206,7 +206,7 @@ impl Member {
         // A container that is being created has no process to signal yet.
         if begun && !ending.signaled && now < ending.deadline {
             ending.signaled = true;
-            let _ = self.dir.signal(&self.plan, stop_signal(&self.plan.stop_signal));
+            let _ = self.dir.signal(&self.config, stop_signal(&self.config.stop_signal));
         }
         if now < ending.deadline {
             return Some(ending.deadline);
@@ -214,7 +214,7 @@ impl Member {
         if !ending.killed {
             ending.killed = true;
             if begun {
-                let _ = self.dir.signal(&self.plan, Signal::SIGKILL);
+                let _ = self.dir.signal(&self.config, Signal::SIGKILL);
             }
         }
         let last = ending.deadline.saturating_add(KILL_GRACE);

@@ -48,9 +48,9 @@ pub fn logs(home: &Home, group: &GroupDir, request: LogRequest) -> Result<(), Ru
     let prefix = format!("{}.", group.name());
     let containers = group.containers(home)?;
     let mut logs = Vec::new();
-    for (dir, plan) in &containers {
+    for (dir, config) in &containers {
         let reader = LogReader::for_request(&dir.log(), request)?;
-        let name = plan.name.strip_prefix(&prefix).unwrap_or(&plan.name).to_owned();
+        let name = config.name.strip_prefix(&prefix).unwrap_or(&config.name).to_owned();
         logs.push(ContainerLog { name, reader, next: None });
     }
     let width = logs.iter().map(|log| log.name.chars().count()).max().unwrap_or_default();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::create::GroupSettings;
 use super::dir::{GroupDir, GroupLock};
-use crate::container::plan::NetworkPlan;
+use crate::container::config::NetworkConfig;
 use crate::container::recover::SUPERVISE;
 use crate::error::{OnError, RuntimeError};
 use crate::namespace::reexec;
@@ -25,7 +25,7 @@ pub struct GroupHandover {
     /// The name of the group, which may differ from the file's.
     pub name: String,
     pub home: PathBuf,
-    pub network: NetworkPlan,
+    pub network: NetworkConfig,
     /// Directories of this machine in place of volumes: name, directory.
     pub volumes: Vec<(String, PathBuf)>,
 }

@@ -35,7 +35,6 @@ pub struct MemberStatus {
     pub restarts: u64,
     pub exit_code: Option<i32>,
     /// Why it is not running or not ready.
-    #[serde(rename = "why")]
     pub reason: Option<String>,
 }
 

@@ -24,8 +24,8 @@ use super::probe::runner::ProbeEvent;
 use super::start::{GroupHandover, NOT_READY, READY};
 use super::status::{GroupStatus, MemberStatus};
 use super::volumes;
+use crate::container::config::NetworkMode;
 use crate::container::home::Home;
-use crate::container::plan::NetworkMode;
 use crate::container::state_file::{is_full, write_json};
 use crate::container::status::{now, process_began};
 use crate::error::{OnError, RuntimeError, error_text};
@@ -127,13 +127,13 @@ fn members(group: &Group, home: &Home, network: &Network) -> Result<Vec<Member>,
     let inits = group.init_containers.iter().map(|container| (container, true));
     let others = group.containers.iter().map(|container| (container, false));
     let member = |(container, init): (&cudock_group::Container, bool)| {
-        let (dir, mut plan) = home.find(&container_name(&group.name, &container.name))?;
+        let (dir, mut config) = home.find(&container_name(&group.name, &container.name))?;
         // The address of the outbound tool's name server is known only now.
-        if let Some(server) = network.name_server().filter(|_| plan.network.dns.is_empty()) {
-            plan.network.dns.push(server.to_string());
-            write_json(&dir.plan_file(), &plan)?;
+        if let Some(server) = network.name_server().filter(|_| config.network.dns.is_empty()) {
+            config.network.dns.push(server.to_string());
+            write_json(&dir.config_file(), &config)?;
         }
-        Ok(Member::new(container.clone(), init, dir, plan))
+        Ok(Member::new(container.clone(), init, dir, config))
     };
     inits.chain(others).map(member).collect()
 }
@@ -432,7 +432,7 @@ impl Supervisor {
     fn write_status(&mut self) -> Result<(), RuntimeError> {
         let containers = self.members().map(|(member, known)| MemberStatus {
             name: member.container.name.clone(),
-            id: member.plan.id.clone(),
+            id: member.config.id.clone(),
             init: member.init,
             phase: known.phase().into(),
             ready: member.is_ready(),

@@ -9,7 +9,7 @@ use cudock_group::{Container, Group, Volume, VolumeKind};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::dir::GroupDir;
-use crate::container::plan::{MountPlan, Propagation};
+use crate::container::config::{MountConfig, Propagation};
 use crate::error::{OnError, RuntimeError};
 
 /// Directories of this machine in place of volumes, by the names of the volumes.
@@ -20,7 +20,7 @@ pub(super) fn mounts(
     container: &Container,
     dir: &GroupDir,
     directories: &VolumeDirectories,
-) -> Result<Vec<MountPlan>, RuntimeError> {
+) -> Result<Vec<MountConfig>, RuntimeError> {
     container
         .mounts
         .iter()
@@ -29,7 +29,7 @@ pub(super) fn mounts(
                 RuntimeError::Request(format!("unknown volume `{}` in `volumeMounts`", mount.volume))
             })?;
             let read_only_share = matches!(volume.kind, VolumeKind::AzureFile { read_only: true, .. });
-            Ok(MountPlan::Bind {
+            Ok(MountConfig::Bind {
                 source: source(volume, dir, directories)?,
                 target: PathBuf::from(&mount.path),
                 read_only: mount.read_only || read_only_share,

@@ -13,7 +13,7 @@ use nix::unistd::{Gid, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets, ThreadNameSpaceType};
 use serde::{Deserialize, Serialize};
 
-use crate::container::plan::{Rlimit, Seccomp, Security};
+use crate::container::config::{Rlimit, Seccomp, Security};
 use crate::error::{RuntimeError, error_text};
 use crate::namespace::reexec;
 use crate::namespace::sys;

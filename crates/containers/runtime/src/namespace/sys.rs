@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-use crate::container::plan::Propagation;
+use crate::container::config::Propagation;
 
 /// Gives signals back the effect they have in a fresh program. Rust's runtime ignores SIGPIPE, and what is ignored stays
 /// so in the programs one becomes.

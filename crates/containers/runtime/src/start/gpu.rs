@@ -18,18 +18,22 @@ use cudock_target::gate::GateHost;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
-use crate::container::plan::{GpuPlan, Plan, Private};
+use crate::container::config::{ContainerConfig, GpuConfig, Private};
 use crate::error::{OnError, RuntimeError};
 use crate::namespace::in_mount_ns::in_mount_ns;
 
-pub(crate) fn edits(plan: &Plan, private: &Private, root: &Path) -> Result<Option<Edits>, RuntimeError> {
-    let Some(gpus) = &plan.gpus else { return Ok(None) };
-    let environment: BTreeMap<String, String> = plan.environment(private).into_iter().collect();
+pub(crate) fn edits(
+    config: &ContainerConfig,
+    private: &Private,
+    root: &Path,
+) -> Result<Option<Edits>, RuntimeError> {
+    let Some(gpus) = &config.gpus else { return Ok(None) };
+    let environment: BTreeMap<String, String> = config.environment(private).into_iter().collect();
     Ok(Some(find(gpus, &environment, root)?))
 }
 
 pub fn find(
-    gpus: &GpuPlan,
+    gpus: &GpuConfig,
     environment: &BTreeMap<String, String>,
     root: &Path,
 ) -> Result<Edits, RuntimeError> {
@@ -37,7 +41,7 @@ pub fn find(
 }
 
 pub fn find_at(
-    gpus: &GpuPlan,
+    gpus: &GpuConfig,
     environment: &BTreeMap<String, String>,
     placement: &Placement,
 ) -> Result<Edits, RuntimeError> {
@@ -63,7 +67,7 @@ pub fn find_at(
 
 /// The host against which images' requirements are checked: the driver, and the GPUs by the kernel
 /// module's names.
-fn gate_host(gpus: &GpuPlan, driver: &Driver) -> GateHost {
+fn gate_host(gpus: &GpuConfig, driver: &Driver) -> GateHost {
     let facts = Facts::embedded();
     let proc = gpus.device_root.as_deref().or(gpus.driver_root.as_deref()).unwrap_or(Path::new("/"));
     let target = |gpu: &cudock_inject::DriverGpu| {
@@ -84,7 +88,7 @@ fn gate_host(gpus: &GpuPlan, driver: &Driver) -> GateHost {
     requirements::host_of(&targets)
 }
 
-pub(crate) fn driver_roots(gpus: &GpuPlan) -> Result<DriverRoots, RuntimeError> {
+pub(crate) fn driver_roots(gpus: &GpuConfig) -> Result<DriverRoots, RuntimeError> {
     let tree = |directory: &Path| {
         Root::tree(directory)
             .map_err(|error| RuntimeError::file("cannot read the driver's root", &error.path, error.source))

@@ -17,8 +17,8 @@ use libcontainer::syscall::syscall::SyscallType;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use crate::cgroup::Cgroup;
+use crate::container::config::{ContainerConfig, DeviceConfig, Private, Seccomp, Security};
 use crate::container::home::ContainerDir;
-use crate::container::plan::{DevicePlan, Plan, Private, Seccomp, Security};
 use crate::container::started::Started;
 use crate::container::state_file::write_json;
 use crate::error::{OnError, RuntimeError, error_text};
@@ -49,7 +49,7 @@ pub(crate) struct Created {
 /// Creates the container's first process, with these standard streams or a terminal.
 pub(crate) fn create(
     dir: &ContainerDir,
-    plan: &Plan,
+    config: &ContainerConfig,
     private: &Private,
     network: &Network,
     streams: Option<[OwnedFd; 3]>,
@@ -57,16 +57,16 @@ pub(crate) fn create(
 ) -> Result<Created, RuntimeError> {
     let rootfs = dir.rootfs();
     let root = InRoot::open(&rootfs).on("cannot open the container's root", &rootfs)?;
-    let mut identity = identify(&root, &plan.process.user, &plan.process.groups)?;
+    let mut identity = identify(&root, &config.process.user, &config.process.groups)?;
     reject_linked_directories(&root)?;
-    create_cwd(&root, &plan.process.cwd)?;
-    let edits = gpu::edits(plan, private, &rootfs)?;
-    let texts = network::files(dir, plan, network)?;
+    create_cwd(&root, &config.process.cwd)?;
+    let edits = gpu::edits(config, private, &rootfs)?;
+    let texts = network::files(dir, config, network)?;
     let volumes: Vec<Volume<'_>> = texts
         .iter()
         .map(Volume::network_file)
         .chain(edits.iter().flat_map(|edits| &edits.mounts).map(Volume::of_driver))
-        .chain(plan.mounts.iter().map(Volume::from_plan))
+        .chain(config.mounts.iter().map(Volume::from_config))
         .collect();
     volumes::create_mount_points(&root, &volumes);
     // No directory of the host may be open when the container is created: a link in its /proc would lead there.
@@ -74,7 +74,7 @@ pub(crate) fn create(
     if let Some(edits) = &edits {
         cudock_inject::prepare_root(&rootfs, edits)?;
     }
-    let environment = environment(plan, private, edits.as_ref(), &identity);
+    let environment = environment(config, private, edits.as_ref(), &identity);
     let gpu_groups = edits.as_ref().map(|edits| edits.additional_gids.clone()).unwrap_or_default();
     identity.add_groups(&gpu_groups);
     // For processes that join it.
@@ -85,7 +85,7 @@ pub(crate) fn create(
         gpu_groups,
     };
     started.write(dir)?;
-    let cgroup_path = cgroup_path(&plan.id);
+    let cgroup_path = cgroup_path(&config.id);
     let cgroup = Cgroup::at(&cgroup_path);
     if cgroup.exists() {
         // Left by a start that was killed; nothing watches its processes any more.
@@ -97,30 +97,30 @@ pub(crate) fn create(
         edits: edits.as_ref(),
         root: &rootfs,
         network: network.namespace(),
-        devices: &requested_devices(plan)?,
+        devices: &requested_devices(config)?,
         cgroup: &cgroup_path,
-        rlimits: &limits::rlimits(&plan.limits)?,
+        rlimits: &limits::rlimits(&config.limits)?,
         hierarchies: crate::cgroup::v1_hierarchies(),
         processors: processors(),
-        swap: counts_swap(&plan.limits),
+        swap: counts_swap(&config.limits),
         user_namespace: crate::namespace::rootless::in_user_namespace(),
     };
-    write_json(&dir.bundle().join("config.json"), &specification(plan, &inputs))?;
+    write_json(&dir.bundle().join("config.json"), &specification(config, &inputs))?;
 
     let executor = ProgramExecutor {
         environment,
-        cwd: plan.process.cwd.clone(),
-        filter: filter(&plan.security)?,
-        size: plan.process.tty.then(own_size).flatten(),
+        cwd: config.process.cwd.clone(),
+        filter: filter(&config.security)?,
+        size: config.process.tty.then(own_size).flatten(),
         // The program and the working directory may be on something that is mounted later.
-        late: !plan.mounts.is_empty() || edits.is_some(),
+        late: !config.mounts.is_empty() || edits.is_some(),
         instead,
-        init: plan.process.init,
+        init: config.process.init,
         watcher: Some(Arc::new(own_pidfd()?)),
     };
     let checker = executor.clone();
     let console = streams.is_none().then(|| ConsoleSocket::bind(&dir.run())).transpose()?;
-    let mut builder = ContainerBuilder::new(plan.id.clone(), SyscallType::default())
+    let mut builder = ContainerBuilder::new(config.id.clone(), SyscallType::default())
         .with_executor(executor)
         .with_root_path(dir.oci())
         .map_err(|error| RuntimeError::Create(error_text(&error)))?
@@ -141,7 +141,7 @@ pub(crate) fn create(
         .pid()
         .ok_or_else(|| RuntimeError::Create("the container has no process".to_owned()))?
         .as_raw();
-    set_limits(pid, plan, &inputs, &cgroup)?;
+    set_limits(pid, config, &inputs, &cgroup)?;
     if !inputs.devices.iter().any(|device| (device.major, device.minor) == TUNNEL) {
         cgroup.deny(TUNNEL)?;
     }
@@ -149,7 +149,8 @@ pub(crate) fn create(
     if let Some(edits) = &edits {
         gpu::cover_texts(pid, edits)?;
     }
-    if let Err(error) = volumes::mount_all(pid, &volumes).and_then(|()| check_program(pid, plan, &checker)) {
+    if let Err(error) = volumes::mount_all(pid, &volumes).and_then(|()| check_program(pid, config, &checker))
+    {
         // The container is not started, so its process is reaped here.
         kill_and_reap(pid);
         return Err(error);
@@ -166,19 +167,19 @@ fn own_pidfd() -> Result<OwnedFd, RuntimeError> {
 }
 
 fn environment(
-    plan: &Plan,
+    config: &ContainerConfig,
     private: &Private,
     edits: Option<&cudock_inject::Edits>,
     identity: &Identity,
 ) -> Vec<(String, String)> {
-    let mut environment = plan.environment(private);
+    let mut environment = config.environment(private);
     if let Some(edits) = edits {
         environment.retain(|(name, _)| !edits.environment.iter().any(|(ours, _)| ours == name));
         environment.extend(edits.environment.iter().cloned());
     }
     // As in docker, an empty one counts as unset.
     environment.retain(|(name, value)| name != "HOME" || !value.is_empty());
-    for (name, value) in [("HOME", identity.home.clone()), ("HOSTNAME", plan.hostname())] {
+    for (name, value) in [("HOME", identity.home.clone()), ("HOSTNAME", config.hostname())] {
         if !environment.iter().any(|(known, _)| known == name) {
             environment.push((name.to_owned(), value));
         }
@@ -187,11 +188,16 @@ fn environment(
 }
 
 /// Sets the limits that libcontainer does not.
-fn set_limits(pid: i32, plan: &Plan, inputs: &SpecInputs<'_>, cgroup: &Cgroup) -> Result<(), RuntimeError> {
+fn set_limits(
+    pid: i32,
+    config: &ContainerConfig,
+    inputs: &SpecInputs<'_>,
+    cgroup: &Cgroup,
+) -> Result<(), RuntimeError> {
     if inputs.sets_own_limits() {
-        cgroup.limit(&plan.limits)?;
+        cgroup.limit(&config.limits)?;
     }
-    if let Some(score) = plan.limits.oom_score_adj {
+    if let Some(score) = config.limits.oom_score_adj {
         // Not in the specification: libcontainer would set it for this process, too.
         let file = PathBuf::from(format!("/proc/{pid}/oom_score_adj"));
         fs::write(&file, score.to_string()).on("cannot set the OOM score in", &file)?;
@@ -200,11 +206,11 @@ fn set_limits(pid: i32, plan: &Plan, inputs: &SpecInputs<'_>, cgroup: &Cgroup) -
 }
 
 /// Checks the program and the working directory, if that was not possible before everything was mounted.
-fn check_program(pid: i32, plan: &Plan, checker: &ProgramExecutor) -> Result<(), RuntimeError> {
+fn check_program(pid: i32, config: &ContainerConfig, checker: &ProgramExecutor) -> Result<(), RuntimeError> {
     if !checker.late || checker.instead.is_some() {
         return Ok(());
     }
-    in_mount_ns(pid, || checker.check(&plan.process.args).map_err(|text| parse_error(&text)))
+    in_mount_ns(pid, || checker.check(&config.process.args).map_err(|text| parse_error(&text)))
 }
 
 impl Created {
@@ -282,7 +288,7 @@ fn confine_devices(cgroup: &Cgroup, inputs: &SpecInputs<'_>) -> Result<(), Runti
 }
 
 /// Whether a limit on swap can be set. Warns if one was requested and cannot.
-fn counts_swap(limits: &crate::container::plan::Limits) -> bool {
+fn counts_swap(limits: &crate::container::config::Limits) -> bool {
     let counts = crate::cgroup::counts_swap();
     if limits.memory_swap.is_some() && !counts {
         eprintln!("warning: --memory-swap has no effect: this kernel does not count swap");
@@ -300,9 +306,9 @@ fn access(letters: &str) -> Access {
 
 const DEVICE_DEPTH: usize = 8;
 
-fn requested_devices(plan: &Plan) -> Result<Vec<SpecDevice>, RuntimeError> {
+fn requested_devices(config: &ContainerConfig) -> Result<Vec<SpecDevice>, RuntimeError> {
     let mut devices = Vec::new();
-    for device in &plan.security.devices {
+    for device in &config.security.devices {
         let renamed = device.host != device.container;
         if renamed && crate::namespace::rootless::in_user_namespace() {
             return Err(RuntimeError::Request(format!(
@@ -316,7 +322,11 @@ fn requested_devices(plan: &Plan) -> Result<Vec<SpecDevice>, RuntimeError> {
 }
 
 /// Adds a node, or those in a directory, as docker does for `/dev/dri`.
-fn add_devices(device: &DevicePlan, devices: &mut Vec<SpecDevice>, depth: usize) -> Result<(), RuntimeError> {
+fn add_devices(
+    device: &DeviceConfig,
+    devices: &mut Vec<SpecDevice>,
+    depth: usize,
+) -> Result<(), RuntimeError> {
     let path = &device.host;
     let about = fs::metadata(path).map_err(|error| {
         RuntimeError::Request(format!("--device: cannot read {}: {error}", path.display()))
@@ -331,7 +341,7 @@ fn add_devices(device: &DevicePlan, devices: &mut Vec<SpecDevice>, depth: usize)
                 .file_type()
                 .is_ok_and(|kind| kind.is_dir() || kind.is_char_device() || kind.is_block_device());
             if node {
-                let below = DevicePlan { host, container, access: device.access.clone() };
+                let below = DeviceConfig { host, container, access: device.access.clone() };
                 add_devices(&below, devices, depth - 1)?;
             }
         }

@@ -17,7 +17,7 @@ use rustix::mount::{
     fsopen, move_mount,
 };
 
-use crate::container::plan::Propagation;
+use crate::container::config::Propagation;
 use crate::error::{OnError, RuntimeError};
 use crate::namespace::sys;
 

@@ -2,7 +2,7 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::container::plan::{Limits, Rlimit};
+use crate::container::config::{Limits, Rlimit};
 use crate::error::{OnError, RuntimeError};
 
 const LIMITS: [(&str, Resource); 14] = [

@@ -22,8 +22,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 
+use crate::container::config::Private;
 use crate::container::home::ContainerDir;
-use crate::container::plan::Private;
 use crate::container::recover::MONITOR;
 use crate::container::status::Watch;
 use crate::error::{OnError, RuntimeError};

@@ -13,8 +13,8 @@ use cudock_netns::files::{AddHost, Dns, Hosts, host_resolv_conf, hostname, hosts
 use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
 use cudock_netns::outbound::{HostAccess, Outbound, OutboundTool};
 
+use crate::container::config::{ContainerConfig, NetworkConfig, NetworkMode};
 use crate::container::home::ContainerDir;
-use crate::container::plan::{NetworkMode, NetworkPlan, Plan};
 use crate::error::{OnError, RuntimeError, error_text};
 
 /// The hidden verb that [`Forwarder`] starts.
@@ -42,9 +42,9 @@ const RESTART_WINDOW: Duration = Duration::from_secs(60);
 impl Network {
     /// Sets up the network of a container. The namespace is bound to a file in `directory`, in the mount namespace of this
     /// process.
-    pub fn set_up(directory: &Path, plan: &NetworkPlan) -> Result<Self, RuntimeError> {
-        let ports = parse_ports(&plan.publish)?;
-        match &plan.mode {
+    pub fn set_up(directory: &Path, config: &NetworkConfig) -> Result<Self, RuntimeError> {
+        let ports = parse_ports(&config.publish)?;
+        match &config.mode {
             NetworkMode::Join(path) => return Ok(Self { path: Some(path.clone()), ..Self::default() }),
             NetworkMode::Host if ports.is_empty() => return Ok(Self::default()),
             NetworkMode::Host => {
@@ -59,9 +59,9 @@ impl Network {
         let namespace = Namespace::create()?;
         let path = directory.join("netns");
         namespace.bind_to(&path)?;
-        let needs_host = plan.hosts.iter().any(|(_, address)| address == HOST_GATEWAY);
+        let needs_host = config.hosts.iter().any(|(_, address)| address == HOST_GATEWAY);
         let host = if needs_host { HostAccess::Needed } else { HostAccess::NotNeeded };
-        let outbound = match plan.mode {
+        let outbound = match config.mode {
             NetworkMode::Pasta => Some(start_outbound(&namespace, host)?),
             _ => None,
         };
@@ -163,22 +163,22 @@ pub fn parse_ports(values: &[String]) -> Result<Vec<PortMapping>, RuntimeError> 
 /// Writes the files about the network that replace the image's: host path, container path.
 pub(crate) fn files(
     dir: &ContainerDir,
-    plan: &Plan,
+    config: &ContainerConfig,
     network: &Network,
 ) -> Result<Vec<(PathBuf, &'static str)>, RuntimeError> {
-    let name = plan.hostname();
+    let name = config.hostname();
     let (name_server, host) = (network.name_server(), network.host_address());
-    let added: Result<Vec<AddHost>, _> = plan
+    let added: Result<Vec<AddHost>, _> = config
         .network
         .hosts
         .iter()
         .map(|(name, address)| AddHost::parse(&format!("{name}={address}"), host))
         .collect();
-    let shared = plan.network.mode == NetworkMode::Host;
+    let shared = config.network.mode == NetworkMode::Host;
     let host_hosts = if shared { fs::read_to_string("/etc/hosts").ok() } else { None };
     let known = Hosts { hostname: &name, added: &added?, host_file: host_hosts.as_deref() };
     let dns =
-        Dns { own_namespace: !shared, forwarder: name_server, servers: name_servers(&plan.network.dns)? };
+        Dns { own_namespace: !shared, forwarder: name_server, servers: name_servers(&config.network.dns)? };
     let here = host_resolv_conf(Path::new("/"), !shared).on("cannot read", Path::new("/etc/resolv.conf"))?;
     let texts = [
         ("hosts", "/etc/hosts", hosts(&known)),

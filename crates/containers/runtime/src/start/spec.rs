@@ -10,10 +10,10 @@ use cudock_inject::Edits;
 use serde_json::{Value, json};
 
 use crate::cgroup::mounts::{self, Hierarchy};
-use crate::container::plan::{Ipc, Limits, NetworkMode, Plan, Rlimit};
+use crate::container::config::{ContainerConfig, Ipc, Limits, NetworkMode, Rlimit};
 use crate::start::user::Identity;
 
-/// Inputs of the specification besides the plan.
+/// Inputs of the specification besides the config.
 #[derive(Debug)]
 pub(crate) struct SpecInputs<'a> {
     pub(crate) identity: &'a Identity,
@@ -44,8 +44,8 @@ pub(crate) struct SpecDevice {
     pub(crate) access: String,
 }
 
-pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
-    let capabilities = &plan.security.capabilities;
+pub(crate) fn specification(config: &ContainerConfig, inputs: &SpecInputs<'_>) -> Value {
+    let capabilities = &config.security.capabilities;
     let rlimits: Vec<Value> = inputs
         .rlimits
         .iter()
@@ -53,17 +53,17 @@ pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
         .collect();
     let mut spec = json!({
         "ociVersion": "1.0.2",
-        "root": {"path": inputs.root, "readonly": plan.security.read_only},
-        "hostname": plan.hostname(),
-        "annotations": plan.annotations,
+        "root": {"path": inputs.root, "readonly": config.security.read_only},
+        "hostname": config.hostname(),
+        "annotations": config.annotations,
         "process": {
-            "terminal": plan.process.tty,
+            "terminal": config.process.tty,
             "user": {
                 "uid": inputs.identity.uid,
                 "gid": inputs.identity.gid,
                 "additionalGids": inputs.identity.groups,
             },
-            "args": plan.process.args,
+            "args": config.process.args,
             // Passed in memory. Without HOME, libcontainer would look for it in files of the image.
             "env": [format!("HOME={}", inputs.identity.home)],
             // Our own code changes to the working directory, since libcontainer would follow any link there.
@@ -76,17 +76,17 @@ pub(crate) fn specification(plan: &Plan, inputs: &SpecInputs<'_>) -> Value {
                 "ambient": [],
             },
             "rlimits": rlimits,
-            "noNewPrivileges": plan.security.no_new_privileges,
+            "noNewPrivileges": config.security.no_new_privileges,
         },
-        "mounts": standard_mounts(plan, inputs),
+        "mounts": standard_mounts(config, inputs),
         "linux": {
-            "namespaces": namespaces(plan, inputs),
+            "namespaces": namespaces(config, inputs),
             "devices": devices(inputs),
             "cgroupsPath": inputs.cgroup,
-            "resources": resources(&plan.limits, inputs),
+            "resources": resources(&config.limits, inputs),
             "maskedPaths": masked_paths(0..inputs.processors),
             "readonlyPaths": read_only_paths(inputs),
-            "sysctl": plan.sysctls,
+            "sysctl": config.sysctls,
         },
     });
     if inputs.sets_own_limits()
@@ -111,13 +111,13 @@ fn read_only_paths(inputs: &SpecInputs<'_>) -> Vec<&'static str> {
     READ_ONLY_PATHS.into_iter().chain(groups).collect()
 }
 
-fn namespaces(plan: &Plan, inputs: &SpecInputs<'_>) -> Vec<Value> {
+fn namespaces(config: &ContainerConfig, inputs: &SpecInputs<'_>) -> Vec<Value> {
     let mut namespaces: Vec<Value> =
         ["pid", "ipc", "uts", "mount", "cgroup"].iter().map(|kind| json!({"type": kind})).collect();
-    if plan.ipc == Ipc::Host {
+    if config.ipc == Ipc::Host {
         namespaces.retain(|namespace| namespace.get("type") != Some(&json!("ipc")));
     }
-    match (&plan.network.mode, inputs.network) {
+    match (&config.network.mode, inputs.network) {
         (NetworkMode::Host, _) => {}
         (_, Some(path)) => namespaces.push(json!({"type": "network", "path": path})),
         (_, None) => namespaces.push(json!({"type": "network"})),
@@ -125,9 +125,9 @@ fn namespaces(plan: &Plan, inputs: &SpecInputs<'_>) -> Vec<Value> {
     namespaces
 }
 
-fn standard_mounts(plan: &Plan, inputs: &SpecInputs<'_>) -> Vec<Value> {
+fn standard_mounts(config: &ContainerConfig, inputs: &SpecInputs<'_>) -> Vec<Value> {
     // Mounting sysfs needs ownership of the network namespace.
-    let bind_sys = inputs.user_namespace && plan.network.mode == NetworkMode::Host;
+    let bind_sys = inputs.user_namespace && config.network.mode == NetworkMode::Host;
     let sys = if bind_sys {
         json!({"destination": "/sys", "type": "bind", "source": "/sys",
                "options": ["rbind", "nosuid", "noexec", "nodev", "rro"]})
@@ -148,22 +148,22 @@ fn standard_mounts(plan: &Plan, inputs: &SpecInputs<'_>) -> Vec<Value> {
         json!({"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": pts}),
         sys,
     ];
-    mounts.extend(ipc_mounts(plan, inputs));
+    mounts.extend(ipc_mounts(config, inputs));
     mounts.extend(group_mounts(inputs, bind_sys));
     mounts
 }
 
 /// POSIX queues and shared memory: the container's own, or the host's.
-fn ipc_mounts(plan: &Plan, inputs: &SpecInputs<'_>) -> Vec<Value> {
+fn ipc_mounts(config: &ContainerConfig, inputs: &SpecInputs<'_>) -> Vec<Value> {
     let queues = json!({"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue",
                         "options": ["nosuid", "noexec", "nodev"]});
-    if plan.ipc == Ipc::Host {
+    if config.ipc == Ipc::Host {
         let shared = json!({"destination": "/dev/shm", "type": "bind", "source": "/dev/shm",
                             "options": ["rbind", "nosuid", "noexec", "nodev"]});
         // Mounting queues needs ownership of the IPC namespace.
         return if inputs.user_namespace { vec![shared] } else { vec![queues, shared] };
     }
-    let size = format!("size={}", plan.limits.shm.unwrap_or(64 << 20));
+    let size = format!("size={}", config.limits.shm.unwrap_or(64 << 20));
     let shared = json!({"destination": "/dev/shm", "type": "tmpfs", "source": "shm",
                         "options": ["nosuid", "noexec", "nodev", "mode=1777", size]});
     vec![queues, shared]

@@ -1,6 +1,6 @@
 //! Kernel parameters that belong to a container's own namespaces. Any other would change the host.
 
-use crate::container::plan::{Ipc, NetworkMode};
+use crate::container::config::{Ipc, NetworkMode};
 use crate::error::RuntimeError;
 
 const OF_IPC: [&str; 8] = [

@@ -18,10 +18,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::cgroup::Cgroup;
+use crate::container::config::{ContainerConfig, LogConfig, Private, ProcessConfig, Restart};
 use crate::container::container_dir::persist;
 use crate::container::home::{ContainerDir, remove_tree};
 use crate::container::log::{LogLimits, LogWriter, Stream, read_some};
-use crate::container::plan::{LogPlan, Plan, Private, ProcessPlan, Restart};
 use crate::container::status::{ContainerState, ContainerStatus, Watch, now, process_began};
 use crate::error::{OnError, RuntimeError, error_text};
 use crate::namespace::reexec;
@@ -74,13 +74,13 @@ fn supervise(
     let Connection { attached, ready, lock } = connection;
     // From here on a termination signal ends the start in order.
     let signals = Signals::block()?;
-    let plan = dir.plan()?;
+    let config = dir.config()?;
     let lock = lock.map_or_else(|| dir.watch(), |lock| Ok(Some(lock)))?;
     let Some(_watch) = lock else {
-        return Err(RuntimeError::state(&plan.name, &"running", "stopped"));
+        return Err(RuntimeError::state(&config.name, &"running", "stopped"));
     };
     let status = ContainerStatus { watcher: Some(std::process::id()), ..ContainerStatus::default() };
-    let mut watcher = Watcher { dir, plan: &plan, private, attached, ready, signals, status };
+    let mut watcher = Watcher { dir, config: &config, private, attached, ready, signals, status };
     let outcome = if verify_only { watcher.verify_only() } else { watcher.run() };
     if let Err(error) = &outcome {
         watcher.status.state = ContainerState::Exited;
@@ -89,7 +89,7 @@ fn supervise(
         watcher.status.error = Some(error_text(error));
         watcher.write_status();
     }
-    let cleaned = clean_up(dir, &plan, outcome.is_err());
+    let cleaned = clean_up(dir, &config, outcome.is_err());
     // The first error is the one to report.
     let outcome = outcome.and_then(|code| cleaned.map(|()| code));
     if let Err(error) = &outcome {
@@ -106,9 +106,9 @@ fn no_keyring(error: &io::Error) -> RuntimeError {
 }
 
 /// Removes what a container leaves behind; all of it if it was started with `--rm`.
-fn clean_up(dir: &ContainerDir, plan: &Plan, failed: bool) -> Result<(), RuntimeError> {
-    let group = if failed { Cgroup::at(&launch::cgroup_path(&plan.id)).remove() } else { Ok(()) };
-    if plan.remove {
+fn clean_up(dir: &ContainerDir, config: &ContainerConfig, failed: bool) -> Result<(), RuntimeError> {
+    let group = if failed { Cgroup::at(&launch::cgroup_path(&config.id)).remove() } else { Ok(()) };
+    if config.remove {
         // So that the run directory can be removed. It may not be mounted yet.
         let _ = nix::mount::umount2(&dir.run(), nix::mount::MntFlags::MNT_DETACH);
         if let Some(trash) = dir.discard()? {
@@ -145,7 +145,7 @@ pub fn exit_code(error: &RuntimeError) -> i32 {
 
 struct Watcher<'a> {
     dir: &'a ContainerDir,
-    plan: &'a Plan,
+    config: &'a ContainerConfig,
     private: &'a Private,
     attached: bool,
     ready: Option<File>,
@@ -162,9 +162,9 @@ impl Watcher<'_> {
         self.mount_root()?;
         // The caller's groups are not the container's; in a user namespace they cannot be dropped.
         let _ = nix::unistd::setgroups(&[]);
-        volumes::create_sources(&self.plan.mounts)?;
+        volumes::create_sources(&self.config.mounts)?;
         self.fill_volumes()?;
-        let network = Network::set_up(&self.dir.run(), &self.plan.network)?;
+        let network = Network::set_up(&self.dir.run(), &self.config.network)?;
         self.status.ports = network.ports();
         Ok(network)
     }
@@ -175,7 +175,7 @@ impl Watcher<'_> {
             signal = signal.or_else(|| self.signals.stop_requested());
             signal.is_some()
         };
-        let filled = fill::fill(&self.dir.rootfs(), &self.plan.mounts, &mut interrupted);
+        let filled = fill::fill(&self.dir.rootfs(), &self.config.mounts, &mut interrupted);
         signal.map_or(filled, |signal| Err(RuntimeError::Interrupted(signal)))
     }
 
@@ -192,13 +192,13 @@ impl Watcher<'_> {
 
     fn run(&mut self) -> Result<i32, RuntimeError> {
         let mut network = self.set_up()?;
-        let mut log = match self.plan.log {
-            LogPlan::Kept { max_bytes, max_files } => {
+        let mut log = match self.config.log {
+            LogConfig::Kept { max_bytes, max_files } => {
                 Some(LogWriter::open(&self.dir.log(), LogLimits { max_bytes, max_files })?)
             }
-            LogPlan::None => None,
+            LogConfig::None => None,
         };
-        if self.plan.verify_gpu {
+        if self.config.verify_gpu {
             let (_, text) = self.verify_gpu(&network)?;
             if self.attached {
                 eprint!("{text}");
@@ -211,7 +211,7 @@ impl Watcher<'_> {
         loop {
             let (ended, ran) = self.run_once(&mut network, log.as_mut())?;
             let stopped = ended.stop_requested || self.dir.is_stopping();
-            let restart = !stopped && restarts(self.plan.restart, ended.code, self.status.restarts);
+            let restart = !stopped && restarts(self.config.restart, ended.code, self.status.restarts);
             if restart {
                 self.status.state = ContainerState::Restarting;
                 self.write_status();
@@ -232,11 +232,12 @@ impl Watcher<'_> {
         log: Option<&mut LogWriter>,
     ) -> Result<(ProcessEnd, Duration), RuntimeError> {
         let (streams, mut ends) = self.connect()?;
-        let mut created = launch::create(self.dir, self.plan, self.private, network, streams, None)?;
+        let mut created = launch::create(self.dir, self.config, self.private, network, streams, None)?;
         if let Some(terminal) = created.terminal.take() {
-            ends = StreamEnds::of_terminal(terminal, self.attached, self.attached && self.plan.process.stdin);
+            ends =
+                StreamEnds::of_terminal(terminal, self.attached, self.attached && self.config.process.stdin);
         }
-        let cgroup = Cgroup::at(&launch::cgroup_path(&self.plan.id));
+        let cgroup = Cgroup::at(&launch::cgroup_path(&self.config.id));
         let signal = self.signals.stop_requested();
         if let Some(signal) = signal.filter(|_| self.status.started.is_none()) {
             kill_and_reap(created.pid);
@@ -262,15 +263,15 @@ impl Watcher<'_> {
         self.dir.set_status(&self.status)?;
         created.start()?;
         reexec::reply(&mut self.ready, "running");
-        if !self.plan.remove {
+        if !self.config.remove {
             persist(self.dir);
         }
-        let (dir, plan, status) = (self.dir, self.plan, &mut self.status);
+        let (dir, config, status) = (self.dir, self.config, &mut self.status);
         let mut restart_helpers = || {
             if network.restart_helpers() {
                 status.ports = network.ports();
                 status.error = network.error();
-                write_status(dir, plan, status);
+                write_status(dir, config, status);
             }
         };
         // One may have exited before this process looked at its signals.
@@ -296,17 +297,19 @@ impl Watcher<'_> {
         let writer = OwnedFd::from(writer);
         let second = rustix::io::dup(&writer).when("cannot create a pipe")?;
         let streams = Some([null()?, writer, second]);
-        let plan =
-            Plan { process: ProcessPlan { tty: false, ..self.plan.process.clone() }, ..self.plan.clone() };
+        let config = ContainerConfig {
+            process: ProcessConfig { tty: false, ..self.config.process.clone() },
+            ..self.config.clone()
+        };
         cudock_gpu_test::prepare();
         let mut private = self.private.clone();
         private.environment.extend(gpu::verify_environment());
-        let mut created = launch::create(self.dir, &plan, &private, network, streams, Some(gpu::verify))?;
+        let mut created = launch::create(self.dir, &config, &private, network, streams, Some(gpu::verify))?;
         created.start()?;
         let output = read_output(&File::from(OwnedFd::from(reader)), created.pid)?;
         let signals = &mut self.signals;
         let ended = supervise_process(created.pid, StreamEnds::default(), signals, None, &mut || {})?;
-        Cgroup::at(&launch::cgroup_path(&self.plan.id)).remove()?;
+        Cgroup::at(&launch::cgroup_path(&self.config.id)).remove()?;
         match gpu::read_report(&output) {
             (Some(report), text) if ended.code == 0 => Ok((report, text)),
             (_, text) => {
@@ -330,7 +333,7 @@ impl Watcher<'_> {
 
     fn mount_root(&self) -> Result<(), RuntimeError> {
         Overlay {
-            layers: &self.plan.layers,
+            layers: &self.config.layers,
             upper: &self.dir.upper(),
             work: &self.dir.work(),
             target: &self.dir.rootfs(),
@@ -340,15 +343,15 @@ impl Watcher<'_> {
     }
 
     fn connect(&self) -> Result<(Option<[OwnedFd; 3]>, StreamEnds), RuntimeError> {
-        if self.plan.process.tty {
+        if self.config.process.tty {
             return Ok((None, StreamEnds::default()));
         }
-        let (streams, ends) = streams::pipes(self.attached && self.plan.process.stdin, self.attached)?;
+        let (streams, ends) = streams::pipes(self.attached && self.config.process.stdin, self.attached)?;
         Ok((Some(streams), ends))
     }
 
     fn write_status(&self) {
-        write_status(self.dir, self.plan, &self.status);
+        write_status(self.dir, self.config, &self.status);
     }
 
     /// Waits before the next start. Returns whether the container was stopped meanwhile.
@@ -367,11 +370,11 @@ impl Watcher<'_> {
 }
 
 /// Writes the status. A full disk must neither end the container nor hide its exit code.
-fn write_status(dir: &ContainerDir, plan: &Plan, status: &ContainerStatus) {
+fn write_status(dir: &ContainerDir, config: &ContainerConfig, status: &ContainerStatus) {
     if let Err(error) = dir.set_status(status) {
         eprintln!("cudock: {}", error_text(&error));
     }
-    if status.state == ContainerState::Exited && !plan.remove {
+    if status.state == ContainerState::Exited && !config.remove {
         persist(dir);
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, RenameFlags, fstat, renameat_with};
 use rustix::io::Errno;
 
-use crate::container::plan::MountPlan;
+use crate::container::config::MountConfig;
 use crate::error::{OnError, RuntimeError};
 use crate::files::in_root::InRoot;
 use crate::files::remove::remove_tree;
@@ -29,11 +29,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Fills the volumes of a container whose root is mounted. Fails with [`io::ErrorKind::Interrupted`] as soon as `interrupted`.
 pub(crate) fn fill(
     rootfs: &Path,
-    mounts: &[MountPlan],
+    mounts: &[MountConfig],
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<(), RuntimeError> {
     for mount in mounts {
-        if let MountPlan::Volume { source, target, copy, .. } = mount
+        if let MountConfig::Volume { source, target, copy, .. } = mount
             && let Some(volume) = source.parent()
         {
             let image = copy.then_some((rootfs, target.as_path()));
@@ -150,7 +150,7 @@ mod tests {
         }
 
         fn fill(&self, copy: bool, interrupted: &mut dyn FnMut() -> bool) -> Result<(), RuntimeError> {
-            let mount = MountPlan::Volume {
+            let mount = MountConfig::Volume {
                 name: "volume".to_owned(),
                 source: self.at("volume/data"),
                 target: "/srv".into(),

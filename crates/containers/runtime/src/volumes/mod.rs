@@ -15,7 +15,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
-use crate::container::plan::{MountPlan, Propagation};
+use crate::container::config::{MountConfig, Propagation};
 use crate::error::{OnError, RuntimeError};
 use crate::files::in_root::InRoot;
 use crate::namespace::in_mount_ns::in_mount_ns;
@@ -36,15 +36,15 @@ enum VolumeSource<'a> {
 }
 
 impl<'a> Volume<'a> {
-    pub(crate) fn from_plan(mount: &'a MountPlan) -> Self {
+    pub(crate) fn from_config(mount: &'a MountConfig) -> Self {
         match mount {
-            MountPlan::Bind { source, target, read_only, propagation, .. } => {
+            MountConfig::Bind { source, target, read_only, propagation, .. } => {
                 Self::bind(source, target, *read_only, *propagation)
             }
-            MountPlan::Volume { source, target, read_only, .. } => {
+            MountConfig::Volume { source, target, read_only, .. } => {
                 Self::bind(source, target, *read_only, Propagation::Private)
             }
-            MountPlan::Tmpfs { target, size, mode, no_exec } => {
+            MountConfig::Tmpfs { target, size, mode, no_exec } => {
                 let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
                 attributes.set(MountAttrFlags::MOUNT_ATTR_NOEXEC, *no_exec);
                 Self { source: VolumeSource::Tmpfs(*size, mode.unwrap_or(0o1777), attributes), target }
@@ -90,9 +90,9 @@ struct Detached<'a> {
 }
 
 /// Creates missing directories of this machine that are to be mounted, as docker's `-v` does.
-pub(crate) fn create_sources(mounts: &[MountPlan]) -> Result<(), RuntimeError> {
+pub(crate) fn create_sources(mounts: &[MountConfig]) -> Result<(), RuntimeError> {
     for mount in mounts {
-        if let MountPlan::Bind { source, create: true, .. } = mount
+        if let MountConfig::Bind { source, create: true, .. } = mount
             && !source.exists()
         {
             fs::create_dir_all(source).on("cannot create the directory to mount", source)?;

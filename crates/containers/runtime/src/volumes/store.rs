@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::container::config::{ContainerConfig, MountConfig};
 use crate::container::home::{Home, directories, entries, remove_tree};
-use crate::container::plan::{MountPlan, Plan};
 use crate::container::state_file::{read_json, write_json};
 use crate::container::status::now;
 use crate::error::{OnError, RuntimeError};
@@ -84,9 +84,9 @@ impl Home {
             // A volume that is being created or removed has no record.
             let Ok(record) = read_json::<VolumeRecord>(&entry.path().join("volume.json")) else { continue };
             let name = entry.file_name().to_string_lossy().into_owned();
-            let used_by = containers.iter().map(|(_, plan)| plan).filter(|plan| uses(plan, &name));
+            let used_by = containers.iter().map(|(_, config)| config).filter(|config| uses(config, &name));
             all.push(NamedVolume {
-                used_by: used_by.map(|plan| plan.name.clone()).collect(),
+                used_by: used_by.map(|config| config.name.clone()).collect(),
                 path: entry.path().join("data"),
                 created: record.created,
                 name,
@@ -103,10 +103,10 @@ impl Home {
         if !self.has_volume(name) {
             return Err(RuntimeError::Request(format!("no volume `{name}`: `cudock volume ls` lists them")));
         }
-        if let Some((_, plan)) = self.all()?.into_iter().find(|(_, plan)| uses(plan, name)) {
+        if let Some((_, config)) = self.all()?.into_iter().find(|(_, config)| uses(config, name)) {
             return Err(RuntimeError::Request(format!(
                 "volume {name} is used by container {user}: cudock rm {user}",
-                user = plan.name
+                user = config.name
             )));
         }
         let trash = discard(&dir, &dir.join("volume.json"), &trash_of(self.root()))?;
@@ -130,6 +130,6 @@ impl Home {
     }
 }
 
-fn uses(plan: &Plan, name: &str) -> bool {
-    plan.mounts.iter().any(|mount| matches!(mount, MountPlan::Volume { name: used, .. } if used == name))
+fn uses(config: &ContainerConfig, name: &str) -> bool {
+    config.mounts.iter().any(|mount| matches!(mount, MountConfig::Volume { name: used, .. } if used == name))
 }

@@ -12,9 +12,9 @@ use tempfile::TempDir;
 
 pub(crate) const IMAGE: &str = "localhost/cudock-test:1";
 
-/// A plan for the image, with what is changed about it.
-pub(crate) fn plan(name: &str, changes: &[(&str, Value)]) -> Value {
-    let mut plan = json!({
+/// A config for the image, with what is changed about it.
+pub(crate) fn config(name: &str, changes: &[(&str, Value)]) -> Value {
+    let mut config = json!({
         "id": "0123456789abcdef", "name": name, "created": 0, "image": IMAGE, "layers": [],
         "process": {
             "args": [], "environment": [], "given": [], "cwd": "", "user": "", "groups": [], "tty": false, "stdin": false,
@@ -33,9 +33,9 @@ pub(crate) fn plan(name: &str, changes: &[(&str, Value)]) -> Value {
         "restart": "no", "stop_signal": "", "stop_seconds": 1, "remove": false, "labels": {}, "group": null,
     });
     for (at, value) in changes {
-        *plan.pointer_mut(at).unwrap_or_else(|| panic!("no {at} in a plan")) = value.clone();
+        *config.pointer_mut(at).unwrap_or_else(|| panic!("no {at} in a config")) = value.clone();
     }
-    plan
+    config
 }
 
 pub(crate) fn shell(script: &str) -> Value {
@@ -220,7 +220,7 @@ impl Engines {
     /// Runs a script in a container.
     pub(crate) fn run(&self, engine: &str, script: &str, changes: &[(&str, Value)]) -> Done {
         self.act(&json!({
-            "verb": "run", "engine": engine, "plan": plan("", changes), "command": shell(script),
+            "verb": "run", "engine": engine, "config": config("", changes), "command": shell(script),
         }))
     }
 }

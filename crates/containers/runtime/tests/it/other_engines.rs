@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::engines::{Begun, Done, Engines, IMAGE, drive, plan, shell};
+use crate::engines::{Begun, Done, Engines, IMAGE, config, drive, shell};
 
 #[test]
 fn podman_runs_containers_as_requested() {
@@ -82,7 +82,7 @@ fn a_container_is_as_requested(engines: &Engines, engine: &str) {
         touch /memory/file && echo memory; touch /file && echo root; mkdir /memory/directory && echo directory
         echo complaint >&2; exit 7";
     let done = engines.act(&json!({
-        "verb": "run", "engine": engine, "plan": plan("", &changes), "entrypoint": ["/bin/sh", "-c"], "command": [script],
+        "verb": "run", "engine": engine, "config": config("", &changes), "entrypoint": ["/bin/sh", "-c"], "command": [script],
         "user": "ann", "cwd": "/tmp",
         "env": [["PLAIN", "a=b c"], ["ODD", "two\n'lines' # end "], ["PATH", "/bin:/elsewhere"], ["EMPTY", ""]],
     }));
@@ -100,7 +100,7 @@ fn a_container_is_as_requested(engines: &Engines, engine: &str) {
 
 fn a_signal_reaches_the_program_and_no_variable_the_list_of_processes(engines: &Engines, engine: &str) {
     let act = json!({
-        "verb": "run", "engine": engine, "plan": plan("", &[]),
+        "verb": "run", "engine": engine, "config": config("", &[]),
         "env": [["PLAIN", "hunter2"], ["ODD", "'hunter2'"], ["LD_LIBRARY_PATH", "/hunter2"]],
         "command": shell("trap 'echo stopped; exit 9' TERM; echo ready; while true; do sleep 0.1; done"),
     });
@@ -157,8 +157,10 @@ fn a_life_from_start_to_removal(engines: &Engines, engine: &str) {
 
     let script = "echo one; echo two >&2; trap 'exit 4' TERM; while true; do sleep 0.1; done";
     let changes = [("/labels", json!({"team": "a"})), ("/group", json!("web"))];
-    let begun =
-        does("run", &[("plan", plan("life", &changes)), ("command", shell(script)), ("detach", json!(true))]);
+    let begun = does(
+        "run",
+        &[("config", config("life", &changes)), ("command", shell(script)), ("detach", json!(true))],
+    );
     assert_eq!(begun.ok(), 0, "{begun:?}");
     let id = begun.out.trim().to_owned();
 
@@ -310,7 +312,7 @@ fn a_container_of_podmans_has_the_gpus_it_was_given() {
     let _ = engines.podman().args(["rm", "--all", "--force", "--time=0"]).output();
     let listed = json!({"verb": "list", "engine": "podman", "all": true});
     let kept = engines.act(&json!({
-        "verb": "run", "engine": "podman", "plan": plan("kept", &[gpus("0,1")]), "command": ["/bin/true"],
+        "verb": "run", "engine": "podman", "config": config("kept", &[gpus("0,1")]), "command": ["/bin/true"],
     }));
     assert_eq!(kept.ok(), 0, "{kept:?}");
     assert_eq!(engines.act(&listed).ok()[0]["gpus"], "0,1");
@@ -327,7 +329,7 @@ fn podman_kills_starts_restarts_and_copies_for_us() {
     let script = "trap 'exit 43' USR1; echo begun >> /tmp/begun; while true; do sleep 0.05; done";
     let changes = [("/name", json!("lively"))];
     let run = json!({
-        "verb": "run", "engine": "podman", "plan": plan("lively", &changes), "command": shell(script), "detach": true,
+        "verb": "run", "engine": "podman", "config": config("lively", &changes), "command": shell(script), "detach": true,
     });
     engines.act(&run).ok();
     let act = |more: Value| {

@@ -7,8 +7,8 @@ use cudock_facts::tables::{Lifecycle, SizeDriver};
 
 use crate::run_names::is_run_id;
 use crate::services::backend::{Keeping, backend};
+use crate::services::bodies::names::is_name;
 use crate::services::error::TranslationError;
-use crate::services::names::is_name;
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 /// Azure's limit for the value of a tag.

@@ -12,9 +12,9 @@ use crate::call::Call;
 use crate::preflight::codes;
 use crate::services::TranslationError;
 use crate::services::backend::backend;
-use crate::services::names::{Existing, Names, is_name};
-use crate::services::read::text;
-use crate::services::request::get;
+use crate::services::bodies::names::{Existing, Names, is_name};
+use crate::services::bodies::read::text;
+use crate::services::bodies::request::get;
 use crate::spec::{ExistingDetails, ExistingResources, ProfileDetails};
 
 /// A kind of resource that may exist before a deployment.

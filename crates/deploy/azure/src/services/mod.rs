@@ -2,35 +2,29 @@
 
 mod aci;
 mod aks;
-mod amounts;
+mod attach;
 pub(crate) mod backend;
 mod batch;
+mod bodies;
 mod checks;
 mod container_apps;
 mod error;
-mod exec;
 mod existing;
 mod idle;
-mod logs;
 mod losses;
 mod ml;
-mod names;
-mod read;
 mod reaper;
-mod request;
-mod template;
-mod terminal;
 mod vm;
 
+pub use attach::exec::{ExecMethod, ExecOutput, SHELL, TypedCommand, interactive_program};
+pub use attach::logs::LogPart;
+pub use attach::terminal::{Terminal, TerminalOutput, TerminalProtocol, TerminalSize};
 pub use backend::Billing;
 pub use batch::{BatchTasks, open_job};
 pub use error::TranslationError;
-pub use exec::{ExecMethod, ExecOutput, SHELL, TypedCommand, interactive_program};
 pub use existing::bare_region;
-pub use logs::LogPart;
 pub use ml::{MlJobs, open_jobs, sweep_deployment};
 pub use reaper::{reaper_call, reaper_run_path};
-pub use terminal::{Terminal, TerminalOutput, TerminalProtocol, TerminalSize};
 
 use cudock_base::Secret;
 use cudock_facts::Facts;
@@ -41,10 +35,10 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
 use crate::services::backend::{Backend, backend};
-use crate::services::names::{Existing, Names};
+use crate::services::bodies::names::{Existing, Names};
+use crate::services::bodies::request::{body, delete, put};
+use crate::services::bodies::template::{AUTHORIZATION, RESOURCES};
 use crate::services::reaper::Outside;
-use crate::services::request::{body, delete, put};
-use crate::services::template::{AUTHORIZATION, RESOURCES};
 use crate::spec::{BlobContainer, DeploymentSpec, WorkKind};
 use crate::status::Status;
 
@@ -161,7 +155,7 @@ impl DeploymentIdentity {
 
     /// The requests whose responses contain the state.
     pub fn status_calls(&self) -> Vec<Call> {
-        let group = request::get(&self.names().group_id(), RESOURCES);
+        let group = bodies::request::get(&self.names().group_id(), RESOURCES);
         std::iter::once(group).chain(self.backend().status_calls(self)).collect()
     }
 
@@ -183,7 +177,7 @@ impl DeploymentIdentity {
             Some((group, rest)) => (group.as_ref(), rest),
             None => (None, responses),
         };
-        read::with_group(self.backend().status(self, responses), group, responses)
+        bodies::read::with_group(self.backend().status(self, responses), group, responses)
     }
 
     /// Stops the job but keeps it, if the end time can only be read from it.

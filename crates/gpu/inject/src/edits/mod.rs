@@ -72,7 +72,6 @@ pub struct Library {
     /// Its path in the container.
     pub path: PathBuf,
     /// The ELF class: programs of this class can load it.
-    #[serde(rename = "word")]
     pub class: ElfClass,
 }
 

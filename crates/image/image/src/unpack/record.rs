@@ -19,19 +19,15 @@ const VERSION: u32 = 1;
 /// Metadata of a layer on disk.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LayerRecord {
-    #[serde(rename = "form")]
     version: u32,
-    #[serde(rename = "tally")]
     pub(super) counters: UnpackCounters,
     /// Whether it hides all layers below.
     pub(super) hides_all: bool,
     /// Metadata of the root, if the archive has any.
     pub(super) root: Option<FileMeta>,
     /// The boot id of the machine when it was written.
-    #[serde(rename = "boot")]
     boot_id: String,
     /// Whether it is known to be on disk.
-    #[serde(rename = "settled")]
     pub(super) synced: bool,
 }
 

@@ -372,7 +372,7 @@ fn layers_that_were_not_synced_are_unpacked_again_after_a_reboot() {
     drop(unpacked);
     let another_boot = |record: &Path| {
         let mut value: serde_json::Value = serde_json::from_slice(&fs::read(record).unwrap()).unwrap();
-        value["boot"] = json!("another");
+        value["boot_id"] = json!("another");
         fs::write(record, value.to_string()).unwrap();
     };
     another_boot(&record);

@@ -39,7 +39,6 @@ pub struct Judgement {
     pub reason: String,
     pub findings: Vec<Finding>,
     /// Each artifact by itself.
-    #[serde(rename = "units")]
     pub artifacts: Vec<ArtifactJudgement>,
     /// The rules that were applied, in order.
     #[serde(skip)]

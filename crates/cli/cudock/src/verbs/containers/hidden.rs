@@ -3,9 +3,9 @@
 use std::fs::File;
 
 use cudock_cli::{JoinArgs, MonitorArgs};
+use cudock_runtime::container::config::Private;
 use cudock_runtime::container::exec::ExecHandover;
 use cudock_runtime::container::home::ContainerDir;
-use cudock_runtime::container::plan::Private;
 use cudock_runtime::container::status::Watch;
 use cudock_runtime::namespace::reexec;
 
@@ -36,8 +36,8 @@ pub(crate) fn monitor(args: &MonitorArgs) -> Result<i32, Failure> {
 pub(crate) fn join(args: &JoinArgs) -> Result<i32, Failure> {
     let handover: ExecHandover = reexec::inherited(args.handed)?;
     let dir = ContainerDir::at(&handover.container);
-    let plan = dir.plan()?;
-    Ok(cudock_runtime::container::exec::exec(&dir, &plan, &handover.request)?)
+    let config = dir.config()?;
+    Ok(cudock_runtime::container::exec::exec(&dir, &config, &handover.request)?)
 }
 
 /// The hidden verb that enters a container on behalf of the one that joins it.

@@ -50,14 +50,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let mut request = request::request(args)?;
     let key = args.require_proof.as_deref().map(PublicKey::read).transpose()?;
     let signer = args.sign_proof.as_deref().map(ImageSigner::read).transpose()?;
-    let mut image = engine.find_image(&request.plan.image)?;
+    let mut image = engine.find_image(&request.config.image)?;
     if let Some(key) = key {
-        image = proven(&access, &request.plan.image, image, &key)?;
+        image = proven(&access, &request.config.image, image, &key)?;
     }
     if let Some(signer) = signer {
         let report = prove(engine.as_ref(), &request, &image, &signer)?;
         status(format!("proof attached to {}", report.digest));
-        request.plan.verify_gpu = false;
+        request.config.verify_gpu = false;
     }
     Ok(Outcome::Program(engine.run(request, &image)?))
 }

@@ -8,8 +8,8 @@ use cudock_base::text::format::fixed_bytes;
 use cudock_base::text::table::TextTable;
 use cudock_cli::{EngineChoice, StatsArgs};
 use cudock_host::nvml::{GpuProcess, processes_in_child, this_program};
+use cudock_runtime::container::config::ContainerConfig;
 use cudock_runtime::container::home::ContainerDir;
-use cudock_runtime::container::plan::Plan;
 use cudock_runtime::container::usage::{Sample, Usage, usage};
 use cudock_runtime::namespace::rootless;
 
@@ -32,7 +32,7 @@ pub(crate) fn stats(args: &StatsArgs, format: Format) -> Result<Outcome, Failure
     let mut before = samples(args)?;
     loop {
         std::thread::sleep(BETWEEN);
-        let gpus = if before.iter().any(|(_, plan, _)| plan.gpus.is_some()) {
+        let gpus = if before.iter().any(|(_, config, _)| config.gpus.is_some()) {
             gpu_processes(&mut warned)
         } else {
             None
@@ -40,9 +40,9 @@ pub(crate) fn stats(args: &StatsArgs, format: Format) -> Result<Outcome, Failure
         let after = samples(args)?;
         let used: Vec<Usage> = after
             .iter()
-            .filter_map(|(_, plan, after)| {
-                let (_, _, before) = before.iter().find(|(_, known, _)| known.id == plan.id)?;
-                Some(usage(plan, before, after, gpus.as_deref()))
+            .filter_map(|(_, config, after)| {
+                let (_, _, before) = before.iter().find(|(_, known, _)| known.id == config.id)?;
+                Some(usage(config, before, after, gpus.as_deref()))
             })
             .collect();
         print(&used, args.no_stream, format);
@@ -54,7 +54,7 @@ pub(crate) fn stats(args: &StatsArgs, format: Format) -> Result<Outcome, Failure
 }
 
 /// Samples of the containers that were named, or of all that run.
-fn samples(args: &StatsArgs) -> Result<Vec<(ContainerDir, Plan, Sample)>, Failure> {
+fn samples(args: &StatsArgs) -> Result<Vec<(ContainerDir, ContainerConfig, Sample)>, Failure> {
     let home = home()?;
     let found = if args.containers.is_empty() {
         home.all()?
@@ -63,11 +63,11 @@ fn samples(args: &StatsArgs) -> Result<Vec<(ContainerDir, Plan, Sample)>, Failur
     };
     let named = !args.containers.is_empty();
     let mut all = Vec::new();
-    for (dir, plan) in found {
-        match dir.sample(&plan) {
-            Ok(Some(sample)) => all.push((dir, plan, sample)),
+    for (dir, config) in found {
+        match dir.sample(&config) {
+            Ok(Some(sample)) => all.push((dir, config, sample)),
             Ok(None) if named => {
-                return Err(Failure::input(format!("container {} is not running", plan.name)));
+                return Err(Failure::input(format!("container {} is not running", config.name)));
             }
             Err(error) if named => return Err(error.into()),
             // One that ended, was removed meanwhile, or cannot be read must not hide the others.

@@ -50,7 +50,7 @@ fn conda_s_own_package_has_its_cuda_version_beside_it() {
     let contents = "name: app\nchannels:\n  - pytorch\n  - nvidia\ndependencies:\n  - pytorch=2.5.1\n  - pytorch-cuda=12.4\n";
     let works = result("environment.yml", contents, &["--gpu", "T4", "--driver", "550"]);
     assert_eq!(
-        (&works["verdict"], &works["units"][0]["name"]),
+        (&works["verdict"], &works["artifacts"][0]["name"]),
         (&"works".into(), &"pytorch 2.5.1 (conda)".into()),
         "{works:#}"
     );

@@ -13,9 +13,9 @@ fn torch_is_judged_by_the_tables_where_its_libraries_are_not_in_the_image() {
     let directory = directory_with(Image::new().layer(torch("2.15.0", Some("13.2"))));
     let works = directory.result(&["oci:image", "--gpu", "H100", "--driver", "595"]);
     assert_eq!(works["verdict"], "works", "{works:#}");
-    assert_eq!(works["units"][0]["name"], "torch 2.15.0+cu132");
+    assert_eq!(works["artifacts"][0]["name"], "torch 2.15.0+cu132");
     assert!(
-        works["units"][0]["path"].as_str().unwrap().starts_with(&format!("/{SITE}/torch-2.15.0")),
+        works["artifacts"][0]["path"].as_str().unwrap().starts_with(&format!("/{SITE}/torch-2.15.0")),
         "{works:#}"
     );
     let fails = directory.result(&["oci:image", "--gpu", "V100", "--driver", "580"]);

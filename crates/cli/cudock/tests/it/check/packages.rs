@@ -64,7 +64,7 @@ fn all_files_of_a_wheel_are_one_package_wherever_they_lie() {
     ]);
     let result = directory.result(&[WHEEL, "--gpu", "H100", "--driver", "615"]);
     let units: Vec<&str> =
-        result["units"].as_array().unwrap().iter().map(|unit| unit["name"].as_str().unwrap()).collect();
+        result["artifacts"].as_array().unwrap().iter().map(|unit| unit["name"].as_str().unwrap()).collect();
     assert_eq!(units, ["package 1.0"], "{result:#}");
 }
 

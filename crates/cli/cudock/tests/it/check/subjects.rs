@@ -145,7 +145,7 @@ fn a_directory_of_packages_is_an_environment_whether_or_not_it_is_below() {
     for subject in ["packages", "venv"] {
         let result = directory.result(&[subject, "--gpu", "V100", "--driver", "580"]);
         assert_eq!(result["error"]["code"], 209, "{subject}: {result:#}");
-        assert_eq!(result["units"][0]["name"], "torch 2.15.0+cu132", "{subject}: {result:#}");
+        assert_eq!(result["artifacts"][0]["name"], "torch 2.15.0+cu132", "{subject}: {result:#}");
     }
 }
 
@@ -164,6 +164,6 @@ fn a_wheel_is_judged_by_the_code_in_it() {
         let in_wheel = directory.result(&[&[wheel], arguments.as_slice()].concat());
         let by_itself = by_directory.result(&[&["library.so"], arguments.as_slice()].concat());
         assert_eq!(in_wheel["verdict"], by_itself["verdict"], "{gpu}: {in_wheel:#}\n{by_itself:#}");
-        assert_eq!(in_wheel["units"][0]["name"], "kernels", "{gpu}: {in_wheel:#}");
+        assert_eq!(in_wheel["artifacts"][0]["name"], "kernels", "{gpu}: {in_wheel:#}");
     }
 }

@@ -264,7 +264,7 @@ fn an_empty_file_of_variables_is_one() {
 fn annotations_are_in_the_description_of_a_container() {
     let Some(machine) = machine() else { return };
     machine.start("noted", &["--annotation", "com.example/team=a", "--annotation=alone"], "sleep 1000");
-    let annotations = machine.inspect("noted")["plan"]["annotations"].clone();
+    let annotations = machine.inspect("noted")["config"]["annotations"].clone();
     assert_eq!(annotations, serde_json::json!({"com.example/team": "a", "alone": ""}));
 }
 

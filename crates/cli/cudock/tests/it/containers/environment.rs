@@ -73,7 +73,7 @@ fn what_the_user_gives_is_in_no_file_and_on_no_command_line() {
     let inspected = machine.inspect("keeper");
     assert!(!inspected.to_string().contains(SECRET));
     assert_eq!(
-        inspected["plan"]["process"]["given"],
+        inspected["config"]["process"]["given"],
         serde_json::json!(["FROM_FILE", "GIVEN"]),
         "names are kept"
     );

@@ -114,7 +114,7 @@ fn a_hundred_at_once_all_come_back() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(code(&output), expected, "{}", shown(&output));
     }
-    let directory = machine.inspect("host")["folder"].as_str().unwrap().to_owned();
+    let directory = machine.inspect("host")["directory"].as_str().unwrap().to_owned();
     let left = std::fs::read_dir(directory)
         .unwrap()
         .flatten()

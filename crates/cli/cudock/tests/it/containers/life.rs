@@ -43,7 +43,7 @@ fn exec_has_the_containers_variables_whatever_its_first_process_made_of_its_own(
     let stdout = machine.good(&["exec", "-u", "root", "titled", "sh", "-c", "echo $HOME $GIVEN"]);
     assert_eq!(stdout, "/root given value\n");
     // The values are in no file that others can see.
-    let directory = machine.inspect("titled")["folder"].as_str().unwrap().to_owned();
+    let directory = machine.inspect("titled")["directory"].as_str().unwrap().to_owned();
     let found = Command::new("grep").args(["-r", "given value", &directory]).output().unwrap();
     assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
 }

@@ -94,7 +94,7 @@ fn a_log_that_grew_large_keeps_its_end() {
     machine.start("large", &[], script);
     machine.good(&["wait", "large"]);
     assert_eq!(machine.good(&["logs", "--tail", "1", "large"]), "the end\n");
-    let directory = machine.inspect("large")["folder"].as_str().unwrap().to_owned();
+    let directory = machine.inspect("large")["directory"].as_str().unwrap().to_owned();
     let sizes = std::fs::read_dir(directory)
         .unwrap()
         .flatten()
@@ -148,7 +148,7 @@ fn the_logs_of_a_container_without_a_log_are_an_error() {
     let output =
         machine.call(&run_arguments(&["--name", "silent", "--log-driver", "none"], &["echo", "seen"]));
     assert_eq!(output.stdout, b"seen\n", "{}", shown(&output));
-    let directory = machine.inspect("silent")["folder"].as_str().unwrap().to_owned();
+    let directory = machine.inspect("silent")["directory"].as_str().unwrap().to_owned();
     assert!(!std::path::Path::new(&directory).join("log.jsonl").exists());
     let message = machine.bad(2, &["logs", "silent"]);
     assert!(

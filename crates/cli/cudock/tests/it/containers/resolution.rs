@@ -174,7 +174,7 @@ fn every_verb_finds_the_image_that_a_layout_stands_for() {
             let name = format!("case-{case}");
             let printed = machine.good(&["run", "--name", &name, "--network", "none", &source]);
             assert_eq!(printed.trim(), marker, "run, case {case}");
-            assert_eq!(machine.inspect(&name)["plan"]["digest"], meant.digest, "inspect, case {case}");
+            assert_eq!(machine.inspect(&name)["config"]["digest"], meant.digest, "inspect, case {case}");
             machine.good(&["rm", &name]);
             let checked = call(&["check", &source, "--gpu", "T4"]);
             assert_eq!(json(&checked)["digest"], meant.digest, "check, case {case}");

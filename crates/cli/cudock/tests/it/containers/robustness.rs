@@ -87,7 +87,7 @@ fn a_container_that_removes_itself_does_so_on_a_full_disk() {
 
 /// The directory with the files that a container wrote.
 fn upper(machine: &Machine, name: &str) -> PathBuf {
-    Path::new(machine.inspect(name)["folder"].as_str().unwrap()).join("upper")
+    Path::new(machine.inspect(name)["directory"].as_str().unwrap()).join("upper")
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn nothing_is_lost_to_a_slow_reader_of_a_large_pipe() {
 fn a_damaged_file_of_one_container_hides_no_other_and_can_be_removed() {
     let Some(machine) = machine() else { return };
     for (file, text) in
-        [("plan.json", ""), ("plan.json", "{\"id\""), ("status.json", ""), ("status.json", "[]")]
+        [("config.json", ""), ("config.json", "{\"id\""), ("status.json", ""), ("status.json", "[]")]
     {
         let id = machine.start("damaged", &[], "exit 0");
         machine.good(&["wait", "damaged"]);
@@ -243,9 +243,9 @@ fn a_damaged_file_of_one_container_hides_no_other_and_can_be_removed() {
         assert_eq!(machine.says(&[], "echo runs"), "runs\n", "{file}");
         machine.good(&["exec", "whole", "true"]);
         machine.good(&["inspect-container", "whole"]);
-        if file == "plan.json" {
+        if file == "config.json" {
             let message = machine.bad(3, &["inspect-container", &id]);
-            assert!(message.contains("plan.json"), "{message}");
+            assert!(message.contains("config.json"), "{message}");
             assert!(listed.contains("damaged"), "{listed}");
             machine.good(&["rm", &id[..8]]);
             assert_eq!(machine.list().len(), 1);
@@ -295,7 +295,7 @@ fn a_container_that_runs_with_a_damaged_plan_is_killed_and_removed() {
     let Some(machine) = machine() else { return };
     let id = machine.start("damaged", &["--restart", "always"], "sleep 1000");
     let watcher = machine.status("damaged")["watcher"].as_u64().unwrap();
-    fs::write(machine.data().join("containers").join(&id).join("plan.json"), "").unwrap();
+    fs::write(machine.data().join("containers").join(&id).join("config.json"), "").unwrap();
     ends_well(&machine, &["rm", &id]);
     cudock_testkit::process::wait_until_gone(watcher);
     assert!(machine.list().is_empty());

@@ -49,7 +49,7 @@ fn a_list_for_programs() {
     assert!(one["created"].as_u64().unwrap() <= one["started"].as_u64().unwrap());
     assert_eq!(machine.good(&["ps", "--all", "--quiet"]), format!("{id}\n"));
     assert_eq!(machine.good(&["ps", "--quiet"]), "", "one that ended is not listed unasked");
-    assert_eq!(machine.inspect("one")["plan"]["labels"], json!({"team": "vision"}));
+    assert_eq!(machine.inspect("one")["config"]["labels"], json!({"team": "vision"}));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn several_are_inspected_together() {
     machine.start("a", &[], "exit 0");
     machine.start("b", &[], "exit 0");
     let both = support::json(&machine.call(&["inspect-container", "a", "b"]))["containers"].clone();
-    assert_eq!((&both[0]["plan"]["name"], &both[1]["plan"]["name"]), (&json!("a"), &json!("b")));
+    assert_eq!((&both[0]["config"]["name"], &both[1]["config"]["name"]), (&json!("a"), &json!("b")));
 }
 
 #[test]

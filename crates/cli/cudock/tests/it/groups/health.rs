@@ -46,7 +46,7 @@ fn a_command_that_does_not_answer_in_time_is_killed_and_counts_as_no() {
     assert!(output.status.success(), "{}", crate::support::shown(&output));
     until("it was killed", || machine.group("slow")["state"] == "failed");
     let container = machine.container("slow", "a");
-    assert_eq!(container["why"], "not alive: timed out waiting for a response", "{container}");
+    assert_eq!(container["reason"], "not alive: timed out waiting for a response", "{container}");
     let commands = std::fs::read_dir("/proc").unwrap().flatten();
     let asleep = commands.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     assert_eq!(
@@ -70,7 +70,7 @@ fn up_comes_back_when_all_are_ready_and_readiness_can_be_lost() {
     until("it is not ready any more", || machine.container("calm", "a")["ready"] == false);
     let container = machine.container("calm", "a");
     assert_eq!((&container["phase"], &container["restarts"]), (&"running".into(), &0.into()), "{container}");
-    assert!(container["why"].as_str().unwrap().starts_with("not ready: "), "{container}");
+    assert!(container["reason"].as_str().unwrap().starts_with("not ready: "), "{container}");
     let listed = crate::support::json(&machine.run(&["ps", "--format", "json"]));
     assert_eq!(listed["containers"][0]["ready"], false, "{listed}");
 }

@@ -10,10 +10,10 @@ use cudock_inject::Edits;
 
 use super::gpu;
 use super::inputs::InputRefs;
-use crate::container::exec::ExecRequest;
-use crate::container::plan::{
-    Ipc, Limits, LogPlan, MountPlan, NetworkMode, NetworkPlan, Propagation, Restart, Seccomp, Security,
+use crate::container::config::{
+    Ipc, Limits, LogConfig, MountConfig, NetworkConfig, NetworkMode, Propagation, Restart, Seccomp, Security,
 };
+use crate::container::exec::ExecRequest;
 use crate::engine::{Pull, RunRequest};
 use crate::error::RuntimeError;
 
@@ -47,58 +47,58 @@ pub(super) fn run(
     gpus: Option<&Edits>,
     refs: &InputRefs,
 ) -> Result<Vec<OsString>, RuntimeError> {
-    let plan = &request.plan;
+    let config = &request.config;
     let mut argv = Argv { kind, args: vec!["run".into()] };
     argv.switch("--detach", request.detach);
-    argv.switch("--rm", plan.remove);
-    argv.switch("--interactive", plan.process.stdin);
-    argv.switch("--tty", plan.process.tty);
-    argv.switch("--init", plan.process.init);
+    argv.switch("--rm", config.remove);
+    argv.switch("--interactive", config.process.stdin);
+    argv.switch("--tty", config.process.tty);
+    argv.switch("--init", config.process.init);
     argv.optional("--cidfile", request.cidfile.as_ref());
     argv.optional("--pull", request.pull.map(Pull::name));
     argv.optional("--platform", request.platform.as_ref());
-    argv.optional("--name", Some(&plan.name).filter(|name| !name.is_empty()));
-    argv.limits(&plan.limits);
-    if plan.ipc == Ipc::Host {
+    argv.optional("--name", Some(&config.name).filter(|name| !name.is_empty()));
+    argv.limits(&config.limits);
+    if config.ipc == Ipc::Host {
         argv.option("--ipc", "host");
     }
-    for (name, value) in &plan.sysctls {
+    for (name, value) in &config.sysctls {
         argv.option("--sysctl", format!("{name}={value}"));
     }
-    argv.network(&plan.network)?;
+    argv.network(&config.network)?;
     if let Some(ports) = &request.publish_all {
         argv.switch("--publish-all", true);
         for port in ports {
             argv.option("--expose", port);
         }
     }
-    argv.security(&plan.security, refs);
-    argv.log(plan.log);
-    argv.restart(plan.restart);
-    argv.optional("--stop-signal", Some(&plan.stop_signal).filter(|signal| !signal.is_empty()));
-    argv.option("--stop-timeout", plan.stop_seconds.to_string());
+    argv.security(&config.security, refs);
+    argv.log(config.log);
+    argv.restart(config.restart);
+    argv.optional("--stop-signal", Some(&config.stop_signal).filter(|signal| !signal.is_empty()));
+    argv.option("--stop-timeout", config.stop_seconds.to_string());
     argv.optional("--user", request.user.as_ref());
-    for group in &plan.process.groups {
+    for group in &config.process.groups {
         argv.option("--group-add", argv.listed(group));
     }
     argv.optional("--workdir", request.cwd.as_ref());
     argv.variables(refs);
-    for mount in &plan.mounts {
+    for mount in &config.mounts {
         argv.mount(mount);
     }
     if let Some(edits) = gpus {
         argv.gpus(edits);
     }
-    for (name, value) in &plan.labels {
+    for (name, value) in &config.labels {
         argv.option("--label", format!("{name}={value}"));
     }
-    for (name, value) in &plan.annotations {
+    for (name, value) in &config.annotations {
         argv.option("--annotation", format!("{name}={value}"));
     }
     // Ours come last and so override the user's.
     argv.option("--label", format!("{LABEL}=1"));
-    argv.optional("--label", plan.gpus.as_ref().map(|gpus| format!("{GPUS}={}", gpus.devices)).as_ref());
-    argv.optional("--label", plan.group.as_ref().map(|group| format!("{GROUP}={group}")).as_ref());
+    argv.optional("--label", config.gpus.as_ref().map(|gpus| format!("{GPUS}={}", gpus.devices)).as_ref());
+    argv.optional("--label", config.group.as_ref().map(|group| format!("{GROUP}={group}")).as_ref());
     argv.image_and_command(request)?;
     Ok(argv.args)
 }
@@ -117,7 +117,7 @@ pub(super) fn exec(kind: EngineKind, id: &str, request: &ExecRequest, refs: &Inp
 
 /// The root directory, if the request has one in place of an image.
 pub(super) fn rootfs(request: &RunRequest) -> Option<&Path> {
-    request.plan.image.strip_prefix(DIRECTORY).map(Path::new)
+    request.config.image.strip_prefix(DIRECTORY).map(Path::new)
 }
 
 struct Argv {
@@ -175,7 +175,7 @@ impl Argv {
 
     /// A network with outbound access is the engine's default one. `none` allows no published ports, so with ports it is the
     /// default one, too.
-    fn network(&mut self, network: &NetworkPlan) -> Result<(), RuntimeError> {
+    fn network(&mut self, network: &NetworkConfig) -> Result<(), RuntimeError> {
         let alone = network.mode == NetworkMode::None && network.publish.is_empty();
         match &network.mode {
             NetworkMode::None if alone => self.option("--network", "none"),
@@ -233,10 +233,10 @@ impl Argv {
     }
 
     /// The default is left to the engine, which has its own.
-    fn log(&mut self, log: LogPlan) {
+    fn log(&mut self, log: LogConfig) {
         match log {
-            LogPlan::None => self.option("--log-driver", "none"),
-            LogPlan::Kept { max_bytes, max_files } if log != LogPlan::default() => {
+            LogConfig::None => self.option("--log-driver", "none"),
+            LogConfig::Kept { max_bytes, max_files } if log != LogConfig::default() => {
                 if max_bytes < u64::MAX {
                     self.option("--log-opt", format!("max-size={max_bytes}"));
                 }
@@ -245,7 +245,7 @@ impl Argv {
                     self.option("--log-opt", format!("max-file={max_files}"));
                 }
             }
-            LogPlan::Kept { .. } => {}
+            LogConfig::Kept { .. } => {}
         }
     }
 
@@ -268,12 +268,12 @@ impl Argv {
         }
     }
 
-    fn mount(&mut self, mount: &MountPlan) {
+    fn mount(&mut self, mount: &MountConfig) {
         match mount {
-            MountPlan::Bind { source, target, read_only, propagation, .. } => {
+            MountConfig::Bind { source, target, read_only, propagation, .. } => {
                 self.bind(source, target, *read_only, *propagation);
             }
-            MountPlan::Volume { name, target, read_only, copy, .. } => {
+            MountConfig::Volume { name, target, read_only, copy, .. } => {
                 let mut fields =
                     vec!["type=volume".into(), pair("source=", Path::new(name)), pair("target=", target)];
                 fields.extend(read_only.then(|| "readonly".into()));
@@ -281,12 +281,12 @@ impl Argv {
                 self.option("--mount", record(&fields));
             }
             // Docker's long form cannot say that programs may be executed.
-            MountPlan::Tmpfs { target, size, mode, no_exec: false } => {
+            MountConfig::Tmpfs { target, size, mode, no_exec: false } => {
                 let size = size.map_or_else(String::new, |size| format!(",size={size}"));
                 let options = format!(":exec,mode={:o}{size}", mode.unwrap_or(0o1777));
                 self.option("--tmpfs", [target.as_os_str(), OsStr::new(&options)].join(OsStr::new("")));
             }
-            MountPlan::Tmpfs { target, size, mode, no_exec: true } => {
+            MountConfig::Tmpfs { target, size, mode, no_exec: true } => {
                 let mut fields = vec!["type=tmpfs".into(), pair("target=", target)];
                 fields.extend(size.map(|size| format!("tmpfs-size={size}").into()));
                 fields.push(format!("tmpfs-mode={:o}", mode.unwrap_or(0o1777)).into());
@@ -335,7 +335,7 @@ impl Argv {
             self.args.extend(request.entrypoint.iter().flatten().map(OsString::from));
         } else {
             let rest = self.entry_point(request.entrypoint.as_deref());
-            self.args.extend(["--".into(), OsString::from(&request.plan.image)]);
+            self.args.extend(["--".into(), OsString::from(&request.config.image)]);
             self.args.extend(rest);
         }
         self.args.extend(request.command.iter().map(OsString::from));

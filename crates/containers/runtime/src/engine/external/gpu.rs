@@ -26,7 +26,7 @@ const MAX_LINKS: usize = 8;
 
 /// The edits for the GPUs of a request, if it has any. `image` is the image's environment.
 pub(super) fn edits(request: &RunRequest, image: &[(String, String)]) -> Result<Option<Edits>, RuntimeError> {
-    let Some(gpus) = &request.plan.gpus else { return Ok(None) };
+    let Some(gpus) = &request.config.gpus else { return Ok(None) };
     let environment: BTreeMap<String, String> =
         image.iter().chain(&request.private.environment).cloned().collect();
     let placement = Placement::Directory(PathBuf::from(LIBRARY_DIRECTORY));
@@ -39,7 +39,7 @@ pub(super) fn variables(
     image: &[(String, String)],
     edits: Option<&Edits>,
 ) -> Vec<(String, String)> {
-    let mut all = request.plan.process.environment.clone();
+    let mut all = request.config.process.environment.clone();
     all.extend(request.private.environment.iter().cloned());
     let Some(edits) = edits else { return all };
     let before = all.iter().rev().chain(image.iter().rev()).find(|(name, _)| name == SEARCH_PATH);

@@ -27,8 +27,8 @@ use serde_json::Value;
 use self::argv::{EngineKind, LABEL};
 use self::client::{EngineClient, stderr_summary};
 use self::inputs::CommandInputs;
+use crate::container::config::Seccomp;
 use crate::container::exec::ExecRequest;
-use crate::container::plan::Seccomp;
 use crate::container::usage::Process;
 use crate::engine::{Engine, LogRequest, RunImage, RunRequest, Summary};
 use crate::error::RuntimeError;
@@ -101,19 +101,19 @@ impl Engine for ExternalEngine {
 
     fn run(&self, mut request: RunRequest, _image: &RunImage) -> Result<i32, RuntimeError> {
         let kind = self.client.kind;
-        if request.plan.verify_gpu {
+        if request.config.verify_gpu {
             return Err(RuntimeError::Host {
                 what: format!("--verify-gpu is not supported with --engine {}", self.name()),
                 hint: "leave --engine out to verify the GPUs; both map in the same ones".to_owned(),
             });
         }
-        crate::volumes::create_sources(&request.plan.mounts)?;
+        crate::volumes::create_sources(&request.config.mounts)?;
         if kind == EngineKind::Podman {
             // Podman has no privileged daemon, so it can raise limits only as far as this process can.
-            request.plan.limits.rlimits = crate::start::limits::rlimits(&request.plan.limits)?;
+            request.config.limits.rlimits = crate::start::limits::rlimits(&request.config.limits)?;
         }
-        let image = match &request.plan.gpus {
-            Some(_) if argv::rootfs(&request).is_none() => self.image_environment(&request.plan.image)?,
+        let image = match &request.config.gpus {
+            Some(_) if argv::rootfs(&request).is_none() => self.image_environment(&request.config.image)?,
             _ => Vec::new(),
         };
         let edits = gpu::edits(&request, &image)?;
@@ -122,7 +122,7 @@ impl Engine for ExternalEngine {
         }
         let variables = gpu::variables(&request, &image, edits.as_ref());
         let mut inputs = CommandInputs::new(kind, &variables)?;
-        if let Seccomp::Profile(text) = &request.plan.security.seccomp {
+        if let Seccomp::Profile(text) = &request.config.security.seccomp {
             inputs.add_profile(text)?;
         }
         let args = argv::run(kind, &request, edits.as_ref(), &inputs.refs)?;

@@ -11,9 +11,9 @@ use crate::deployment::DeploymentIdentity;
 use crate::preflight::{CandidateContext, PreflightRequest, PreflightRow, Query};
 use crate::services::aci::{VERSION, preflight, status, translate};
 use crate::services::backend::{Backend, Billing, IdleEnd, Requirements};
-use crate::services::names::Names;
-use crate::services::read::{response, text};
-use crate::services::request::call;
+use crate::services::bodies::names::Names;
+use crate::services::bodies::read::{response, text};
+use crate::services::bodies::request::call;
 use crate::services::{
     ExecMethod, LogPart, Terminal, TerminalProtocol, TerminalSize, Translation, TranslationError,
 };

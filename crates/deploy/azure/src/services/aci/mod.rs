@@ -16,9 +16,9 @@ use crate::services::aci::body::{
     Container, ContainerProperties, GroupProperties, HttpGet, IpAddress, Port, Probe, RegistryCredential,
     Requests, Resources, Variable,
 };
-use crate::services::amounts::Amounts;
-use crate::services::names::{Names, Tags};
-use crate::services::request::{Identity, ResourceBody, body, put};
+use crate::services::bodies::amounts::Amounts;
+use crate::services::bodies::names::{Names, Tags};
+use crate::services::bodies::request::{Identity, ResourceBody, body, put};
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 

@@ -5,10 +5,10 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
 use crate::services::aci::{VERSION, containers, group_id};
-use crate::services::logs::LogPart;
-use crate::services::names::Names;
-use crate::services::read::{ended, integer, is, list, response, text, time};
-use crate::services::request::get;
+use crate::services::attach::logs::LogPart;
+use crate::services::bodies::names::Names;
+use crate::services::bodies::read::{ended, integer, is, list, response, text, time};
+use crate::services::bodies::request::get;
 use crate::status::{DeploymentState, Status};
 
 pub(super) fn status_calls(names: Names<'_>) -> Vec<Call> {

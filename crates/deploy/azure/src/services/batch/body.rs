@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::services::names::Tags;
+use crate::services::bodies::names::Tags;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::call::{Call, Plane};
 use crate::services::batch::{ACCOUNT_VERSION, ACCOUNTS, VERSION};
+use crate::services::bodies::read::text;
 use crate::services::existing::{ExistingKind, ExistingScope};
-use crate::services::read::text;
 use crate::spec::{ExistingDetails, ExistingResources};
 
 pub(super) struct BatchAccount;

@@ -29,10 +29,10 @@ use crate::services::batch::body::{
     JobConstraints, JobPatch, Metadata, OsDisk, Pool, PoolInfo, PoolMount, Registry, Task, TaskCollection,
     TaskConstraints, Variable, VirtualMachineConfiguration,
 };
+use crate::services::bodies::names::{Existing, Names, Tags};
+use crate::services::bodies::request::{ResourceBody, body, iso_8601, put};
 use crate::services::checks::Machine;
-use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
-use crate::services::request::{ResourceBody, body, iso_8601, put};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{BlobContainer, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 

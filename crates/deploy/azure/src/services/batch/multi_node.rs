@@ -11,8 +11,8 @@ use cudock_base::shell::quote;
 
 use crate::services::batch::body::{AutoUser, MultiInstance, Task, TaskConstraints, UserIdentity};
 use crate::services::batch::{CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, MAIN_TASK, outputs, variables};
+use crate::services::bodies::request::iso_8601;
 use crate::services::checks::Machine;
-use crate::services::request::iso_8601;
 use crate::spec::DeploymentSpec;
 
 /// The port on which the processes find each other.

@@ -4,8 +4,8 @@ use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
+use crate::services::bodies::names::is_name;
 use crate::services::checks::{Machine, machine};
-use crate::services::names::is_name;
 use crate::services::{TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::services::amounts::Amounts;
+use crate::services::bodies::amounts::Amounts;
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 /// The secret that holds the password of the registry.

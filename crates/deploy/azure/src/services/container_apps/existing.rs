@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::services::bodies::read::{list, text};
 use crate::services::container_apps::{ENVIRONMENTS, VERSION};
 use crate::services::existing::ExistingKind;
-use crate::services::read::{list, text};
 use crate::spec::{ExistingResources, ProfileDetails};
 
 pub(super) struct Environment;

@@ -18,13 +18,13 @@ use cudock_http::Method;
 use crate::call::Body;
 use crate::codes;
 use crate::deployment::{Phase, Step, Wait};
-use crate::services::amounts::Amounts;
+use crate::services::bodies::amounts::Amounts;
+use crate::services::bodies::names::{Existing, Names, Tags};
+use crate::services::bodies::request::{Identity, ResourceBody, body, call, put};
 use crate::services::container_apps::body::{
     AppConfiguration, AppProperties, AppTemplate, Container, EnvironmentProperties, Ingress,
     JobConfiguration, JobProperties, JobTemplate, ManualTrigger, Registry, Scale, WorkloadProfile, secrets,
 };
-use crate::services::names::{Existing, Names, Tags};
-use crate::services::request::{Identity, ResourceBody, body, call, put};
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
+use crate::services::attach::logs::LogPart;
+use crate::services::bodies::names::is_name;
+use crate::services::bodies::read::{ended, integer, is, list, response, text, time};
+use crate::services::bodies::request::{call, get};
 use crate::services::container_apps::{APP, JOB, VERSION};
-use crate::services::logs::LogPart;
-use crate::services::names::is_name;
-use crate::services::read::{ended, integer, is, list, response, text, time};
-use crate::services::request::{call, get};
 use crate::status::{DeploymentState, Status};
 
 /// The only version with the replicas of a job.

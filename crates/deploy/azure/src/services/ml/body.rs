@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::services::names::Tags;
-use crate::services::request::Identity;
+use crate::services::bodies::names::Tags;
+use crate::services::bodies::request::Identity;
 
 /// Most resources of a workspace have their tags among the properties.
 #[derive(Debug, Serialize)]

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::services::bodies::read::text;
 use crate::services::existing::ExistingKind;
 use crate::services::ml::{VERSION, WORKSPACES};
-use crate::services::read::text;
 use crate::spec::{ExistingDetails, ExistingResources};
 
 pub(super) struct Workspace;

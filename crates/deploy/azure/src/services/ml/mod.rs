@@ -25,15 +25,15 @@ use cudock_base::shell::quote;
 
 use crate::call::Body;
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
+use crate::services::bodies::names::{Existing, Names, Tags};
+use crate::services::bodies::request::{Identity, body, iso_8601, put};
 use crate::services::checks::Machine;
 use crate::services::ml::body::{
     Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion,
     InferenceConfig, JobLimits, JobOutput, JobResources, Located, OnlineDeployment, OnlineScale, Probe,
     QueueSettings, RequestSettings, Route, ScaleSettings, Sku,
 };
-use crate::services::names::{Existing, Names, Tags};
 use crate::services::reaper::{Address, Outside, OutsideAction};
-use crate::services::request::{Identity, body, iso_8601, put};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 

@@ -10,8 +10,8 @@ use super::{Ids, VERSION, ids};
 use crate::call::{Body, Call};
 use crate::deployment::{Deployment, DeploymentIdentity};
 use crate::services::TranslationError;
-use crate::services::logs::LogPart;
-use crate::services::request::{call, get};
+use crate::services::attach::logs::LogPart;
+use crate::services::bodies::request::{call, get};
 use crate::status::Status;
 
 /// The jobs of a deployment, as requests. There are as many as the deployment had items.

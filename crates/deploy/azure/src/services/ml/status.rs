@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::call::{Body, Call, Plane};
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
-use crate::services::logs::LogPart;
+use crate::services::attach::logs::LogPart;
+use crate::services::bodies::read::{ended, is, response, text, time};
+use crate::services::bodies::request::{call, get};
 use crate::services::ml::{EXPERIMENT, Ids, VERSION, ids};
-use crate::services::read::{ended, is, response, text, time};
-use crate::services::request::{call, get};
 use crate::status::{DeploymentState, JobTime, Status};
 
 /// Maximum number of jobs whose logs are read.

@@ -6,7 +6,7 @@ use cudock_facts::lookup::NameMatch;
 use serde_json::Value;
 
 use crate::codes;
-use crate::services::read::text;
+use crate::services::bodies::read::text;
 
 const MOST_TRIALS: i64 = 1000;
 

@@ -9,8 +9,8 @@ use super::sweep::sweep_faults;
 use crate::call::Body;
 use crate::deployment::Deployment;
 use crate::services::TranslationError;
-use crate::services::read::text;
-use crate::services::request::iso_8601;
+use crate::services::bodies::read::text;
+use crate::services::bodies::request::iso_8601;
 
 /// The parts of a job that belong to a trial; the rest belongs to the sweep.
 const OF_TRIAL: [&str; 5] = ["command", "environmentId", "environmentVariables", "distribution", "resources"];

@@ -11,13 +11,13 @@ use cudock_http::Method;
 use serde_json::{Map, Value};
 
 use crate::call::{Call, Plane};
-use crate::services::error::TranslationError;
-use crate::services::names::{Existing, Names, Tags};
-use crate::services::reaper::workflow::{WorkflowProperties, definition};
-use crate::services::request::{Empty, Identity, get, to_json};
-use crate::services::template::{
+use crate::services::bodies::names::{Existing, Names, Tags};
+use crate::services::bodies::request::{Empty, Identity, get, to_json};
+use crate::services::bodies::template::{
     RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
 };
+use crate::services::error::TranslationError;
+use crate::services::reaper::workflow::{WorkflowProperties, definition};
 use crate::spec::DeploymentSpec;
 
 pub(super) const LOGIC: &str = "2019-05-01";

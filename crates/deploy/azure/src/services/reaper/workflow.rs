@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::services::names::{Names, whole_seconds};
+use crate::services::bodies::names::{Names, whole_seconds};
+use crate::services::bodies::request::Empty;
+use crate::services::bodies::template::RESOURCES;
 use crate::services::reaper::{Address, FORCED, Outside, OutsideAction, TRIGGER};
-use crate::services::request::Empty;
-use crate::services::template::RESOURCES;
 use crate::spec::DeploymentSpec;
 
 /// The api-version of Batch accounts.

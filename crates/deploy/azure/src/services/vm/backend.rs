@@ -7,10 +7,11 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::deployment::{DeploymentIdentity, Step};
 use crate::preflight::{CandidateContext, PreflightRequest, PreflightRow, Query};
+use crate::services::attach::exec;
 use crate::services::backend::{Backend, Billing, IdleEnd, Keeping, Requirements};
-use crate::services::names::Names;
+use crate::services::bodies::names::Names;
 use crate::services::vm::{preflight, script_call, status, translate};
-use crate::services::{ExecMethod, LogPart, Translation, TranslationError, exec};
+use crate::services::{ExecMethod, LogPart, Translation, TranslationError};
 use crate::spec::DeploymentSpec;
 use crate::status::Status;
 

@@ -12,9 +12,9 @@ use base64::engine::general_purpose::STANDARD;
 use cudock_base::Secret;
 use cudock_base::shell::quote;
 
+use crate::services::bodies::names::Names;
 use crate::services::checks::Machine;
 use crate::services::idle::wait_until_idle;
-use crate::services::names::Names;
 use crate::services::reaper;
 use crate::spec::{Checkpoints, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 

@@ -22,13 +22,13 @@ use serde_json::Value;
 
 use crate::call::{Body, Call};
 use crate::deployment::{Phase, Step};
-use crate::services::checks::Machine;
-use crate::services::names::{Names, Tags};
-use crate::services::reaper;
-use crate::services::request::{Identity, body, call, put, to_json};
-use crate::services::template::{
+use crate::services::bodies::names::{Names, Tags};
+use crate::services::bodies::request::{Identity, body, call, put, to_json};
+use crate::services::bodies::template::{
     RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
 };
+use crate::services::checks::Machine;
+use crate::services::reaper;
 use crate::services::vm::body::{
     AddressSpace, BillingProfile, DeletedWithOwner, DriverSettings, Extension, HardwareProfile,
     ImageReference, IpConfiguration, LinuxConfiguration, ManagedDisk, Named, NetworkInterface,

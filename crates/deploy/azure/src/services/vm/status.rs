@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
-use crate::services::exec::script_output;
-use crate::services::logs::LogPart;
-use crate::services::names::Names;
-use crate::services::read::{deepest_error, ended, integer, is, list, response, text, time};
-use crate::services::request::get;
-use crate::services::template::RESOURCES;
+use crate::services::attach::exec::script_output;
+use crate::services::attach::logs::LogPart;
+use crate::services::bodies::names::Names;
+use crate::services::bodies::read::{deepest_error, ended, integer, is, list, response, text, time};
+use crate::services::bodies::request::get;
+use crate::services::bodies::template::RESOURCES;
 use crate::services::vm::{ADDRESSES, COMPUTE, MACHINES, NAME, NETWORK, STATE, cloud_init, script_call};
 use crate::status::{DeploymentState, Status};
 

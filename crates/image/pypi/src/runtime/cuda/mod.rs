@@ -22,7 +22,6 @@ const TENSORRT_LIBRARY: &str = "libnvinfer.so.10";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CudaLibraries {
     /// Directories for `LD_LIBRARY_PATH`, without those that the loader searches by default.
-    #[serde(rename = "folders")]
     pub directories: Vec<PathBuf>,
     pub missing: Vec<MissingLibrary>,
     pub driver: bool,

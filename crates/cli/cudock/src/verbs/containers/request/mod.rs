@@ -5,8 +5,10 @@ use std::path::Path;
 
 use cudock_cli::{EngineChoice, NetworkArgs, RunArgs, docker};
 use cudock_image::Pull;
+use cudock_runtime::container::config::{
+    ContainerConfig, MountConfig, NetworkConfig, Private, ProcessConfig,
+};
 use cudock_runtime::container::home::{Home, new_id};
-use cudock_runtime::container::plan::{MountPlan, NetworkPlan, Plan, Private, ProcessPlan};
 use cudock_runtime::container::status::now;
 use cudock_runtime::engine::RunRequest;
 use cudock_runtime::flags::{self, GpuFlags, SecurityFlags, Sources};
@@ -31,13 +33,13 @@ pub(crate) fn request_in(args: &RunArgs, here: &Path, home: Option<&Home>) -> Re
     let environment = flags::variables(&args.process.env, &args.process.env_file)?;
     let private = Private { environment };
     check_accepted(args)?;
-    let process = ProcessPlan {
+    let process = ProcessConfig {
         given: private.environment.iter().map(|(name, _)| name.clone()).collect(),
         groups: args.process.group_add.clone(),
         tty: args.tty,
         stdin: args.interactive,
         init: args.process.init,
-        ..ProcessPlan::default()
+        ..ProcessConfig::default()
     };
     let mounts = mounts(args, here, home)?;
     let stop_signal = args.stop_signal.clone().unwrap_or_default();
@@ -64,7 +66,7 @@ pub(crate) fn request_in(args: &RunArgs, here: &Path, home: Option<&Home>) -> Re
         options: &args.security.security_opt,
         read_only: args.files.read_only,
     };
-    let plan = Plan {
+    let config = ContainerConfig {
         name: args.name.clone().unwrap_or_else(|| flags::default_name(&image, &id)),
         id,
         created: now(),
@@ -90,7 +92,7 @@ pub(crate) fn request_in(args: &RunArgs, here: &Path, home: Option<&Home>) -> Re
         group: None,
     };
 
-    if args.gpus.verify_gpu && plan.gpus.is_none() {
+    if args.gpus.verify_gpu && config.gpus.is_none() {
         return Err(
             Failure::input("--verify-gpu without --gpus has nothing to verify").hint("add --gpus all")
         );
@@ -100,7 +102,7 @@ pub(crate) fn request_in(args: &RunArgs, here: &Path, home: Option<&Home>) -> Re
     }
     let entrypoint = args.process.entrypoint.clone();
     Ok(RunRequest {
-        plan,
+        config,
         private,
         entrypoint: entrypoint.map(|program| if program.is_empty() { Vec::new() } else { vec![program] }),
         command,
@@ -143,7 +145,7 @@ fn check_accepted(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn mounts(args: &RunArgs, here: &Path, home: Option<&Home>) -> Result<Vec<MountPlan>, Failure> {
+fn mounts(args: &RunArgs, here: &Path, home: Option<&Home>) -> Result<Vec<MountConfig>, Failure> {
     let on_note = |text: &str| note(text);
     let may_mount = flags::adds_capability(&args.security.cap_add, "CAP_SYS_ADMIN");
     let sources = Sources { directory: here, home, may_mount, on_note: &on_note };
@@ -153,9 +155,9 @@ fn mounts(args: &RunArgs, here: &Path, home: Option<&Home>) -> Result<Vec<MountP
     Ok(volumes.chain(mounts).chain(tmpfs).collect::<Result<_, _>>()?)
 }
 
-fn network(args: &NetworkArgs) -> Result<NetworkPlan, Failure> {
+fn network(args: &NetworkArgs) -> Result<NetworkConfig, Failure> {
     let mode = args.network.clone().unwrap_or_else(flags::automatic_network);
-    Ok(NetworkPlan {
+    Ok(NetworkConfig {
         publish: flags::ports(&args.publish, &mode, &|text| note(text))?,
         hostname: args.hostname.clone(),
         hosts: flags::add_hosts(&args.add_host, &mode)?,

@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 use cudock_cli::{Cli, Verb, docker};
-use cudock_runtime::container::home::Home;
-use cudock_runtime::container::plan::{
-    Ipc, MountPlan, NetworkMode, Plan, Propagation, Restart, Rlimit, Seccomp,
+use cudock_runtime::container::config::{
+    ContainerConfig, Ipc, MountConfig, NetworkMode, Propagation, Restart, Rlimit, Seccomp,
 };
+use cudock_runtime::container::home::Home;
 use cudock_runtime::engine::RunRequest;
 use cudock_testkit::docker_lines::{DockerLine, Shell, docker_lines};
 
@@ -38,10 +38,10 @@ fn up_starts_an_image_as_run_without_flags_does() {
     let directory = tempfile::tempdir().unwrap();
     let parsed = request_in(&args, directory.path(), None).unwrap();
     let mut plain = RunRequest::of_image("team/app:1").unwrap();
-    assert_eq!(plain.plan.name.split('-').next(), Some("app"));
-    plain.plan.id.clone_from(&parsed.plan.id);
-    plain.plan.name.clone_from(&parsed.plan.name);
-    plain.plan.created = parsed.plan.created;
+    assert_eq!(plain.config.name.split('-').next(), Some("app"));
+    plain.config.id.clone_from(&parsed.config.id);
+    plain.config.name.clone_from(&parsed.config.name);
+    plain.config.created = parsed.config.created;
     assert_eq!(format!("{plain:?}"), format!("{parsed:?}"));
 }
 
@@ -98,14 +98,14 @@ fn compare<T: PartialEq + std::fmt::Debug>(what: &str, ours: T, dockers: T) -> R
 }
 
 fn same(line: &DockerLine, arguments: &[String], shell: &Shell, request: &RunRequest) -> Result<(), String> {
-    let plan = &request.plan;
-    compare("image", &plan.image, &line.image)?;
+    let config = &request.config;
+    compare("image", &config.image, &line.image)?;
     compare("command", &request.command, &line.command)?;
     compare("entrypoint", request.entrypoint.clone(), line.entrypoint.clone().map(|program| vec![program]))?;
-    let switches = [plan.remove, request.detach, plan.process.tty, plan.process.stdin];
+    let switches = [config.remove, request.detach, config.process.tty, config.process.stdin];
     compare("switches", switches, [line.rm, line.detach, line.tty, line.stdin])?;
     if let Some(name) = &line.name {
-        compare("name", &plan.name, name)?;
+        compare("name", &config.name, name)?;
     }
     compare("user", request.user.clone(), line.user.as_ref().map(|user| shell.expand(user)))?;
     compare("workdir", &request.cwd, &line.workdir)?;
@@ -118,27 +118,27 @@ fn same(line: &DockerLine, arguments: &[String], shell: &Shell, request: &RunReq
     compare("env", request.private.environment.clone(), given)?;
     compare("pull", request.pull.map(cudock_runtime::engine::Pull::name), line.pull.as_deref())?;
     compare("publish all", request.publish_all.is_some(), line.publish_all)?;
-    let gpus = plan.gpus.as_ref().map(|gpus| gpus.devices.trim_matches('"').to_owned());
+    let gpus = config.gpus.as_ref().map(|gpus| gpus.devices.trim_matches('"').to_owned());
     compare("gpus", gpus, line.gpus.clone())?;
     let restart = line.restart.as_deref().map_or(Restart::No, |_| Restart::Always);
-    compare("restart", plan.restart, restart)?;
-    same_files(line, shell, plan)?;
-    same_limits(line, plan)
+    compare("restart", config.restart, restart)?;
+    same_files(line, shell, config)?;
+    same_limits(line, config)
 }
 
-fn same_files(line: &DockerLine, shell: &Shell, plan: &Plan) -> Result<(), String> {
-    let mounts: Vec<(String, String, bool)> = plan
+fn same_files(line: &DockerLine, shell: &Shell, config: &ContainerConfig) -> Result<(), String> {
+    let mounts: Vec<(String, String, bool)> = config
         .mounts
         .iter()
         .map(|mount| match mount {
-            MountPlan::Bind {
+            MountConfig::Bind {
                 source,
                 target,
                 create,
                 read_only: false,
                 propagation: Propagation::Private,
             } => (source.display().to_string(), target.display().to_string(), *create),
-            MountPlan::Volume { name, target, read_only: false, copy: true, .. } => {
+            MountConfig::Volume { name, target, read_only: false, copy: true, .. } => {
                 (name.clone(), target.display().to_string(), false)
             }
             other => (format!("{other:?}"), String::new(), false),
@@ -156,26 +156,26 @@ fn same_files(line: &DockerLine, shell: &Shell, plan: &Plan) -> Result<(), Strin
     };
     compare("mounts", mounts, line.binds.iter().map(bind).chain(line.volumes.iter().map(volume)).collect())?;
     let devices =
-        plan.security.devices.iter().map(|device| device.host.display().to_string()).collect::<Vec<_>>();
+        config.security.devices.iter().map(|device| device.host.display().to_string()).collect::<Vec<_>>();
     compare("devices", devices, line.devices.clone())
 }
 
-fn same_limits(line: &DockerLine, plan: &Plan) -> Result<(), String> {
-    compare("ports", &plan.network.publish, &line.ports)?;
+fn same_limits(line: &DockerLine, config: &ContainerConfig) -> Result<(), String> {
+    compare("ports", &config.network.publish, &line.ports)?;
     let shared = line.network.as_deref() == Some("host");
-    compare("network", &plan.network.mode, if shared { &NetworkMode::Host } else { &NetworkMode::Pasta })?;
+    compare("network", &config.network.mode, if shared { &NetworkMode::Host } else { &NetworkMode::Pasta })?;
     let hosts =
-        plan.network.hosts.iter().map(|(name, address)| format!("{name}:{address}")).collect::<Vec<_>>();
+        config.network.hosts.iter().map(|(name, address)| format!("{name}:{address}")).collect::<Vec<_>>();
     compare("hosts", hosts, line.hosts.clone())?;
     let ipc = if line.ipc.as_deref() == Some("host") { Ipc::Host } else { Ipc::Private };
-    compare("ipc", plan.ipc, ipc)?;
-    compare("shared memory", plan.limits.shm, Some(line.shm.unwrap_or(SHM)))?;
+    compare("ipc", config.ipc, ipc)?;
+    compare("shared memory", config.limits.shm, Some(line.shm.unwrap_or(SHM)))?;
     let limit = |text: &String| {
         let (name, value) = text.split_once('=').unwrap();
         let value = if value == "unlimited" { u64::MAX } else { value.parse().unwrap() };
         Rlimit { name: name.to_owned(), soft: value, hard: value }
     };
-    compare("ulimits", plan.limits.rlimits.clone(), line.ulimits.iter().map(limit).collect())?;
+    compare("ulimits", config.limits.rlimits.clone(), line.ulimits.iter().map(limit).collect())?;
     let mut capabilities = cudock_runtime::capabilities(&[], &[]);
     capabilities.extend(line.cap_add.iter().map(|name| format!("CAP_{name}")));
     let sorted = |mut names: Vec<String>| {
@@ -183,8 +183,8 @@ fn same_limits(line: &DockerLine, plan: &Plan) -> Result<(), String> {
         names.dedup();
         names
     };
-    compare("capabilities", sorted(plan.security.capabilities.clone()), sorted(capabilities))?;
+    compare("capabilities", sorted(config.security.capabilities.clone()), sorted(capabilities))?;
     let seccomp = if line.seccomp.is_some() { Seccomp::Unconfined } else { Seccomp::Default };
-    compare("seccomp", &plan.security.seccomp, &seccomp)?;
-    compare("groups", &plan.process.groups, &line.groups)
+    compare("seccomp", &config.security.seccomp, &seccomp)?;
+    compare("groups", &config.process.groups, &line.groups)
 }

@@ -56,14 +56,14 @@ fn run(image: &str, ports: &[String], args: &UpArgs) -> Result<Outcome, Failure>
     let mut request = RunRequest::of_image(image)?;
     if let Some(name) = &args.name {
         flags::check_name(name)?;
-        request.plan.name.clone_from(name);
+        request.config.name.clone_from(name);
     }
-    request.plan.network.publish = flags::ports(ports, &request.plan.network.mode, &|text| note(text))?;
-    request.plan.remove = true;
+    request.config.network.publish = flags::ports(ports, &request.config.network.mode, &|text| note(text))?;
+    request.config.remove = true;
     request.detach = args.detach;
     // The image is in the cache, and nowhere else.
     request.pull = Some(Pull::Never);
     let engine = builtin(Access { pull: request.pull, ..access(None, false) })?;
-    let image = engine.find_image(&request.plan.image)?;
+    let image = engine.find_image(&request.config.image)?;
     Ok(Outcome::Program(engine.run(request, &image)?))
 }

@@ -19,7 +19,6 @@ pub(crate) struct StatusReport {
     embedded: PriceSummary,
     overlay: Option<PriceSummary>,
     /// Where the overlay is or would be.
-    #[serde(rename = "folder")]
     directory: Option<PathBuf>,
     unfinished: Option<Unfinished>,
 }

@@ -13,75 +13,75 @@ use crate::spec::DeploymentSpec;
 
 /// Names and ids within a subscription.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Names<'a> {
-    pub(super) subscription: &'a str,
-    pub(super) run_id: &'a str,
+pub(crate) struct Names<'a> {
+    pub(crate) subscription: &'a str,
+    pub(crate) run_id: &'a str,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn of_spec(spec: &'a DeploymentSpec) -> Self {
+    pub(crate) fn of_spec(spec: &'a DeploymentSpec) -> Self {
         Self { subscription: &spec.subscription, run_id: &spec.run_id }
     }
 
-    pub(super) fn of_identity(identity: &'a DeploymentIdentity) -> Self {
+    pub(crate) fn of_identity(identity: &'a DeploymentIdentity) -> Self {
         Self { subscription: &identity.subscription, run_id: &identity.run_id }
     }
 
     /// A name for what must be unique in a region or workspace: `cudock-0123456789ab`.
-    pub(super) fn unique(self) -> String {
+    pub(crate) fn unique(self) -> String {
         group_name(self.run_id)
     }
 
     /// The same without a dash, for names of letters and digits only.
-    pub(super) fn unique_letters(self) -> String {
+    pub(crate) fn unique_letters(self) -> String {
         format!("cudock{}", self.run_id)
     }
 
-    pub(super) fn group(self) -> String {
+    pub(crate) fn group(self) -> String {
         self.unique()
     }
 
-    pub(super) fn reaper_group(self) -> String {
+    pub(crate) fn reaper_group(self) -> String {
         reaper_group_name(self.run_id)
     }
 
-    pub(super) fn subscription_id(self) -> String {
+    pub(crate) fn subscription_id(self) -> String {
         format!("/subscriptions/{}", self.subscription)
     }
 
-    pub(super) fn group_id(self) -> String {
+    pub(crate) fn group_id(self) -> String {
         self.id_of_group(&self.group())
     }
 
-    pub(super) fn reaper_group_id(self) -> String {
+    pub(crate) fn reaper_group_id(self) -> String {
         self.id_of_group(&self.reaper_group())
     }
 
-    pub(super) fn id_of_group(self, group: &str) -> String {
+    pub(crate) fn id_of_group(self, group: &str) -> String {
         format!("/subscriptions/{}/resourceGroups/{group}", self.subscription)
     }
 
     /// The id of a resource in the deployment's group: `Microsoft.Compute/virtualMachines/main`.
-    pub(super) fn resource(self, type_and_name: &str) -> String {
+    pub(crate) fn resource(self, type_and_name: &str) -> String {
         format!("{}/providers/{type_and_name}", self.group_id())
     }
 
     /// The id of an existing resource that is given as `GROUP/NAME`.
-    pub(super) fn existing(self, existing: Existing<'_>, resource_type: &str) -> String {
+    pub(crate) fn existing(self, existing: Existing<'_>, resource_type: &str) -> String {
         format!("{}/providers/{resource_type}/{}", self.id_of_group(existing.group), existing.name)
     }
 
     /// The record of the deployment that creates both groups.
-    pub(super) fn record_id(self) -> String {
+    pub(crate) fn record_id(self) -> String {
         format!("{}/providers/Microsoft.Resources/deployments/{}", self.subscription_id(), self.unique())
     }
 
-    pub(super) fn role_definition(self, role: &str) -> String {
+    pub(crate) fn role_definition(self, role: &str) -> String {
         format!("{}/providers/Microsoft.Authorization/roleDefinitions/{role}", self.subscription_id())
     }
 
     /// A UUID that is always the same for a purpose in this run, so that a repeated request changes nothing.
-    pub(super) fn uuid(self, purpose: &str) -> String {
+    pub(crate) fn uuid(self, purpose: &str) -> String {
         let digest = Digest::sha256_of(format!("{}/{}/{purpose}", self.subscription, self.run_id).as_bytes());
         let hex = digest.hex();
         let part = |from: usize, to: usize| hex.part(from..to);
@@ -92,46 +92,46 @@ impl<'a> Names<'a> {
 
 /// An existing resource as `GROUP/NAME`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Existing<'a> {
-    pub(super) group: &'a str,
-    pub(super) name: &'a str,
+pub(crate) struct Existing<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) name: &'a str,
 }
 
 impl<'a> Existing<'a> {
-    pub(super) fn parse(text: &'a str) -> Option<Self> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (group, name) = text.split_once('/')?;
         (is_name(group) && is_name(name)).then_some(Self { group, name })
     }
 
-    pub(super) fn required(text: &'a str, what: impl Display) -> Result<Self, TranslationError> {
+    pub(crate) fn required(text: &'a str, what: impl Display) -> Result<Self, TranslationError> {
         Self::parse(text)
             .ok_or_else(|| TranslationError::new(format!("`{text}` is not {what} as GROUP/NAME")))
     }
 }
 
 /// Whether it can stand in a path as one segment.
-pub(super) fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let is_allowed = |letter: char| letter.is_alphanumeric() || "-_.()".contains(letter);
     !text.is_empty() && text.chars().count() <= 90 && text.chars().all(is_allowed)
 }
 
 /// The tags of every resource and group.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Tags {
+pub(crate) struct Tags {
     #[serde(rename = "cudock-run")]
-    pub(super) run: String,
+    pub(crate) run: String,
     #[serde(rename = "cudock-name")]
-    pub(super) name: String,
+    pub(crate) name: String,
     #[serde(rename = "cudock-owner")]
-    pub(super) owner: String,
+    pub(crate) owner: String,
     #[serde(rename = "cudock-state", skip_serializing_if = "Option::is_none")]
-    pub(super) state: Option<String>,
+    pub(crate) state: Option<String>,
     #[serde(rename = "cudock-delete-after")]
-    pub(super) delete_after: String,
+    pub(crate) delete_after: String,
 }
 
 impl Tags {
-    pub(super) fn new(spec: &DeploymentSpec) -> Self {
+    pub(crate) fn new(spec: &DeploymentSpec) -> Self {
         Self {
             run: spec.run_id.clone(),
             name: spec.name.clone(),
@@ -143,7 +143,7 @@ impl Tags {
 }
 
 /// RFC 3339 in UTC, without a fraction.
-pub(super) fn whole_seconds(time: Timestamp) -> String {
+pub(crate) fn whole_seconds(time: Timestamp) -> String {
     let text = time.to_string();
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }

@@ -8,50 +8,50 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::call::{Body, Call, Plane};
+use crate::services::bodies::names::Tags;
 use crate::services::error::TranslationError;
-use crate::services::names::Tags;
 
 /// A part of a request as JSON.
-pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Value, TranslationError> {
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<Value, TranslationError> {
     serde_json::to_value(value)
         .map_err(|error| TranslationError::new(format!("cannot write the request: {error}")))
 }
 
-pub(super) fn body<T: Serialize>(value: &T) -> Result<Body, TranslationError> {
+pub(crate) fn body<T: Serialize>(value: &T) -> Result<Body, TranslationError> {
     to_json(value).map(Body::new)
 }
 
 /// A request to the resource manager.
-pub(super) fn call(method: Method, id: &str, version: &str, body: Option<Body>) -> Call {
+pub(crate) fn call(method: Method, id: &str, version: &str, body: Option<Body>) -> Call {
     Call { method, plane: Plane::ResourceManager, path: format!("{id}?api-version={version}"), body }
 }
 
-pub(super) fn get(id: &str, version: &str) -> Call {
+pub(crate) fn get(id: &str, version: &str) -> Call {
     call(Method::GET, id, version, None)
 }
 
-pub(super) fn put(id: &str, version: &str, body: Body) -> Call {
+pub(crate) fn put(id: &str, version: &str, body: Body) -> Call {
     call(Method::PUT, id, version, Some(body))
 }
 
-pub(super) fn delete(id: &str, version: &str) -> Call {
+pub(crate) fn delete(id: &str, version: &str) -> Call {
     call(Method::DELETE, id, version, None)
 }
 
 /// A resource of its own, as the body of a PUT.
 #[derive(Debug, Serialize)]
-pub(super) struct ResourceBody<P> {
-    pub(super) location: String,
-    pub(super) tags: Tags,
+pub(crate) struct ResourceBody<P> {
+    pub(crate) location: String,
+    pub(crate) tags: Tags,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) identity: Option<Identity>,
-    pub(super) properties: P,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) properties: P,
 }
 
 /// The identity of a resource.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -61,25 +61,25 @@ pub(super) struct Identity {
 
 /// An empty object.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Empty {}
+pub(crate) struct Empty {}
 
 impl Identity {
-    pub(super) fn system() -> Self {
+    pub(crate) fn system() -> Self {
         Self { kind: "SystemAssigned", user_assigned_identities: BTreeMap::new() }
     }
 
-    pub(super) fn user(id: &str) -> Self {
+    pub(crate) fn user(id: &str) -> Self {
         Self { kind: "UserAssigned", user_assigned_identities: BTreeMap::from([(id.to_owned(), json!({}))]) }
     }
 
     /// An own identity and an existing one, as virtual machines spell it.
-    pub(super) fn system_and_user(id: &str) -> Self {
+    pub(crate) fn system_and_user(id: &str) -> Self {
         Self { kind: "SystemAssigned, UserAssigned", ..Self::user(id) }
     }
 }
 
 /// A duration in ISO 8601.
-pub(super) fn iso_8601(time: Duration) -> String {
+pub(crate) fn iso_8601(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds > 0 && seconds.is_multiple_of(3600) {
         format!("PT{}H", seconds / 3600)

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::services::names::Tags;
-use crate::services::request::Identity;
+use crate::services::bodies::names::Tags;
+use crate::services::bodies::request::Identity;
 
 /// The api-version of deployments and groups.
-pub(super) const RESOURCES: &str = "2021-04-01";
-pub(super) const AUTHORIZATION: &str = "2022-04-01";
+pub(crate) const RESOURCES: &str = "2021-04-01";
+pub(crate) const AUTHORIZATION: &str = "2022-04-01";
 
 const IN_GROUP: &str = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#";
 const IN_SUBSCRIPTION: &str =
@@ -18,18 +18,18 @@ const IN_SUBSCRIPTION: &str =
 
 /// The body of a deployment's PUT.
 #[derive(Debug, Serialize)]
-pub(super) struct TemplateDeployment {
+pub(crate) struct TemplateDeployment {
     /// The region that keeps the record; for subscriptions only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) location: Option<String>,
+    pub(crate) location: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tags: Option<Tags>,
-    pub(super) properties: TemplateProperties,
+    pub(crate) tags: Option<Tags>,
+    pub(crate) properties: TemplateProperties,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TemplateProperties {
+pub(crate) struct TemplateProperties {
     /// `Complete` would delete what the template does not name.
     mode: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ struct ParameterValue {
 }
 
 impl TemplateProperties {
-    pub(super) fn new(template: Template) -> Self {
+    pub(crate) fn new(template: Template) -> Self {
         Self {
             mode: "Incremental",
             expression_evaluation_options: None,
@@ -60,12 +60,12 @@ impl TemplateProperties {
     }
 
     /// The body for a template within another one, whose expressions mean its own scope.
-    pub(super) fn nested(template: Template) -> Self {
+    pub(crate) fn nested(template: Template) -> Self {
         Self { expression_evaluation_options: Some(Evaluation { scope: "inner" }), ..Self::new(template) }
     }
 
     #[must_use]
-    pub(super) fn with(mut self, name: &'static str, value: String) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {
         self.parameters.insert(name, ParameterValue { value });
         self
     }
@@ -73,7 +73,7 @@ impl TemplateProperties {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Template {
+pub(crate) struct Template {
     #[serde(rename = "$schema")]
     schema: &'static str,
     content_version: &'static str,
@@ -98,7 +98,7 @@ struct Output {
 }
 
 impl Template {
-    pub(super) fn in_group(resources: Vec<Value>) -> Self {
+    pub(crate) fn in_group(resources: Vec<Value>) -> Self {
         Self {
             schema: IN_GROUP,
             content_version: "1.0.0.0",
@@ -108,19 +108,19 @@ impl Template {
         }
     }
 
-    pub(super) fn in_subscription(resources: Vec<Value>) -> Self {
+    pub(crate) fn in_subscription(resources: Vec<Value>) -> Self {
         Self { schema: IN_SUBSCRIPTION, ..Self::in_group(resources) }
     }
 
     /// Declares a parameter: `string`, or `securestring`, which Azure does not show again.
     #[must_use]
-    pub(super) fn parameter(mut self, name: &'static str, kind: &'static str) -> Self {
+    pub(crate) fn parameter(mut self, name: &'static str, kind: &'static str) -> Self {
         self.parameters.insert(name, Declared { kind });
         self
     }
 
     #[must_use]
-    pub(super) fn output(mut self, name: &'static str, value: String) -> Self {
+    pub(crate) fn output(mut self, name: &'static str, value: String) -> Self {
         self.outputs.insert(name, Output { kind: "string", value });
         self
     }
@@ -129,7 +129,7 @@ impl Template {
 /// A resource within a template.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TemplateResource<P> {
+pub(crate) struct TemplateResource<P> {
     #[serde(rename = "type")]
     kind: &'static str,
     api_version: &'static str,
@@ -159,7 +159,7 @@ struct TemplateSku {
 }
 
 impl<P> TemplateResource<P> {
-    pub(super) fn new(
+    pub(crate) fn new(
         kind: &'static str,
         api_version: &'static str,
         name: impl Into<String>,
@@ -181,38 +181,38 @@ impl<P> TemplateResource<P> {
     }
 
     #[must_use]
-    pub(super) fn at(mut self, location: &str, tags: &Tags) -> Self {
+    pub(crate) fn at(mut self, location: &str, tags: &Tags) -> Self {
         self.location = Some(location.to_owned());
         self.tags = Some(tags.clone());
         self
     }
 
     #[must_use]
-    pub(super) fn in_group(mut self, group: impl Into<String>) -> Self {
+    pub(crate) fn in_group(mut self, group: impl Into<String>) -> Self {
         self.resource_group = Some(group.into());
         self
     }
 
     #[must_use]
-    pub(super) fn scoped(mut self, scope: Option<String>) -> Self {
+    pub(crate) fn scoped(mut self, scope: Option<String>) -> Self {
         self.scope = scope;
         self
     }
 
     #[must_use]
-    pub(super) fn identity(mut self, identity: Option<Identity>) -> Self {
+    pub(crate) fn identity(mut self, identity: Option<Identity>) -> Self {
         self.identity = identity;
         self
     }
 
     #[must_use]
-    pub(super) fn sku(mut self, name: &'static str) -> Self {
+    pub(crate) fn sku(mut self, name: &'static str) -> Self {
         self.sku = Some(TemplateSku { name });
         self
     }
 
     #[must_use]
-    pub(super) fn after(mut self, ids: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn after(mut self, ids: impl IntoIterator<Item = String>) -> Self {
         self.depends_on.extend(ids);
         self
     }
@@ -221,7 +221,7 @@ impl<P> TemplateResource<P> {
 /// The rights of an identity.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RoleAssignment {
+pub(crate) struct RoleAssignment {
     role_definition_id: String,
     principal_id: String,
     principal_type: &'static str,
@@ -231,11 +231,11 @@ pub(super) struct RoleAssignment {
 impl RoleAssignment {
     /// Sets the type of the principal, without which Azure does not find an identity that is
     /// seconds old.
-    pub(super) fn new(role_definition_id: String, principal_id: String, description: &'static str) -> Self {
+    pub(crate) fn new(role_definition_id: String, principal_id: String, description: &'static str) -> Self {
         Self { role_definition_id, principal_id, principal_type: "ServicePrincipal", description }
     }
 
-    pub(super) fn resource(self, name: String) -> TemplateResource<Self> {
+    pub(crate) fn resource(self, name: String) -> TemplateResource<Self> {
         TemplateResource::new("Microsoft.Authorization/roleAssignments", AUTHORIZATION, name, self)
     }
 }

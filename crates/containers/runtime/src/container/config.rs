@@ -1,6 +1,6 @@
 //! The configuration of a container, which does not change while it exists.
 //!
-//! The command that creates the container writes its plan, and the watcher reads it. Values of variables that the user sets
+//! The command that creates the container writes its config, and the watcher reads it. Values of variables that the user sets
 //! are not part of it: they may be secrets, and are passed from process to process in memory ([`Private`]).
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Plan {
+pub struct ContainerConfig {
     /// Sixteen hexadecimal digits.
     pub id: String,
     pub name: String,
@@ -23,15 +23,15 @@ pub struct Plan {
     pub digest: Option<String>,
     /// The directories of its layers, the topmost first.
     pub layers: Vec<PathBuf>,
-    pub process: ProcessPlan,
+    pub process: ProcessConfig,
     /// Its mounts, besides the standard ones.
-    pub mounts: Vec<MountPlan>,
-    pub gpus: Option<GpuPlan>,
+    pub mounts: Vec<MountConfig>,
+    pub gpus: Option<GpuConfig>,
     /// Whether to compute on its GPUs before its program starts.
     #[serde(default)]
     pub verify_gpu: bool,
     pub limits: Limits,
-    pub network: NetworkPlan,
+    pub network: NetworkConfig,
     pub security: Security,
     pub restart: Restart,
     pub stop_signal: String,
@@ -43,7 +43,7 @@ pub struct Plan {
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
     #[serde(default)]
-    pub log: LogPlan,
+    pub log: LogConfig,
     pub group: Option<String>,
     /// Its System V IPC, POSIX queues and `/dev/shm`.
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct Plan {
     pub sysctls: BTreeMap<String, String>,
 }
 
-impl Plan {
+impl ContainerConfig {
     /// Seconds between the stop signal and SIGKILL, if the user does not say.
     pub const STOP_SECONDS: u32 = 10;
 }
@@ -68,7 +68,7 @@ pub enum Ipc {
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct ProcessPlan {
+pub struct ProcessConfig {
     pub args: Vec<String>,
     /// The image's variables, in its order. [`Private`] overrides them.
     pub environment: Vec<(String, String)>,
@@ -89,7 +89,7 @@ pub struct ProcessPlan {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum MountPlan {
+pub enum MountConfig {
     /// A file or directory of this machine.
     Bind {
         source: PathBuf,
@@ -136,25 +136,25 @@ pub enum Propagation {
 /// What is kept of a container's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum LogPlan {
+pub enum LogConfig {
     /// Everything that fits into the files; the oldest is removed for a new one.
     Kept { max_bytes: u64, max_files: u32 },
     /// Nothing.
     None,
 }
 
-impl LogPlan {
+impl LogConfig {
     /// The size of a log file by default.
     pub(crate) const MAX_BYTES: u64 = 64 << 20;
 }
 
-impl Default for LogPlan {
+impl Default for LogConfig {
     fn default() -> Self {
         Self::Kept { max_bytes: Self::MAX_BYTES, max_files: 2 }
     }
 }
 
-impl MountPlan {
+impl MountConfig {
     pub fn target(&self) -> &std::path::Path {
         match self {
             Self::Bind { target, .. } | Self::Volume { target, .. } | Self::Tmpfs { target, .. } => target,
@@ -164,7 +164,7 @@ impl MountPlan {
 
 /// The GPUs of a container. The files are determined at each start, from the installed driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct GpuPlan {
+pub struct GpuConfig {
     /// The value of `--gpus`.
     pub devices: String,
     /// Driver capabilities; the image's or the default if `None`.
@@ -217,7 +217,7 @@ pub struct Rlimit {
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct NetworkPlan {
+pub struct NetworkConfig {
     pub mode: NetworkMode,
     /// The values of `--publish`.
     pub publish: Vec<String>,
@@ -250,13 +250,13 @@ pub struct Security {
     pub seccomp: Seccomp,
     pub read_only: bool,
     /// Device nodes of this machine besides the GPUs'.
-    pub devices: Vec<DevicePlan>,
+    pub devices: Vec<DeviceConfig>,
 }
 
 /// A device node of this machine, or a directory of them, in the container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "DeviceForm")]
-pub struct DevicePlan {
+pub struct DeviceConfig {
     /// On this machine.
     pub host: PathBuf,
     pub container: PathBuf,
@@ -264,7 +264,7 @@ pub struct DevicePlan {
     pub access: String,
 }
 
-impl DevicePlan {
+impl DeviceConfig {
     /// A node at the same path, for reading and writing.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let host = path.into();
@@ -280,7 +280,7 @@ enum DeviceForm {
     Whole { host: PathBuf, container: PathBuf, access: String },
 }
 
-impl From<DeviceForm> for DevicePlan {
+impl From<DeviceForm> for DeviceConfig {
     fn from(form: DeviceForm) -> Self {
         match form {
             DeviceForm::Path(path) => Self::at(path),
@@ -323,7 +323,7 @@ impl std::fmt::Debug for Private {
     }
 }
 
-impl Plan {
+impl ContainerConfig {
     /// The environment, in which the user's variables override the image's, without `HOME`, which depends on the user.
     pub fn environment(&self, private: &Private) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();

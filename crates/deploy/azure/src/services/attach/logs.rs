@@ -21,7 +21,7 @@ pub enum LogPart {
 
 impl LogPart {
     /// The text at a JSON pointer, or the response itself if it is text.
-    pub(super) fn text(response: &Value, pointer: &str) -> Option<Self> {
+    pub(crate) fn text(response: &Value, pointer: &str) -> Option<Self> {
         let text = response.pointer(pointer).or(Some(response)).and_then(Value::as_str)?;
         Some(Self::Text(text.to_owned()))
     }

@@ -7,35 +7,35 @@ use crate::deployment::Phase;
 use crate::status::{DeploymentState, Status};
 
 /// The text at a JSON pointer.
-pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
+pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-pub(super) fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
+pub(crate) fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
     text(value, pointer).and_then(Timestamp::parse)
 }
 
-pub(super) fn integer(value: &Value, pointer: &str) -> Option<i32> {
+pub(crate) fn integer(value: &Value, pointer: &str) -> Option<i32> {
     value.pointer(pointer).and_then(Value::as_i64).and_then(|number| i32::try_from(number).ok())
 }
 
 /// The entries of a list at a JSON pointer; none if there is no list.
-pub(super) fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
+pub(crate) fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Whether a state is this one, in any case: services are not consistent.
-pub(super) fn is(state: Option<&str>, name: &str) -> bool {
+pub(crate) fn is(state: Option<&str>, name: &str) -> bool {
     state.is_some_and(|state| state.eq_ignore_ascii_case(name))
 }
 
 /// The response at an index, if there was one.
-pub(super) fn response(responses: &[Option<Value>], index: usize) -> Option<&Value> {
+pub(crate) fn response(responses: &[Option<Value>], index: usize) -> Option<&Value> {
     responses.get(index).and_then(Option::as_ref)
 }
 
 /// The deepest message of an error, which names the cause.
-pub(super) fn deepest_error(error: &Value) -> Option<String> {
+pub(crate) fn deepest_error(error: &Value) -> Option<String> {
     let mut at = error.get("error").unwrap_or(error);
     // Azure nests few levels; a limit keeps this linear for any response.
     for _ in 0..16 {
@@ -52,7 +52,7 @@ pub(super) fn deepest_error(error: &Value) -> Option<String> {
 }
 
 impl Status {
-    pub(super) fn new(state: DeploymentState, phase: Phase) -> Self {
+    pub(crate) fn new(state: DeploymentState, phase: Phase) -> Self {
         Self {
             state,
             phase,
@@ -65,24 +65,24 @@ impl Status {
         }
     }
 
-    pub(super) fn starting(phase: Phase) -> Self {
+    pub(crate) fn starting(phase: Phase) -> Self {
         Self::new(DeploymentState::Starting, phase)
     }
 
     #[must_use]
-    pub(super) fn detail(mut self, detail: Option<impl Into<String>>) -> Self {
+    pub(crate) fn detail(mut self, detail: Option<impl Into<String>>) -> Self {
         self.detail = detail.map(Into::into);
         self
     }
 
     #[must_use]
-    pub(super) fn exit(mut self, code: Option<i32>) -> Self {
+    pub(crate) fn exit(mut self, code: Option<i32>) -> Self {
         self.exit_code = code;
         self
     }
 
     #[must_use]
-    pub(super) fn billed(mut self, from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
+    pub(crate) fn billed(mut self, from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         self.billed_from = from;
         self.billed_until = until;
         self
@@ -90,7 +90,7 @@ impl Status {
 }
 
 /// The state of a job's result, with its exit code if the service reports it.
-pub(super) fn ended(exit_code: Option<i32>, has_failed: bool) -> Status {
+pub(crate) fn ended(exit_code: Option<i32>, has_failed: bool) -> Status {
     let state = if has_failed || exit_code.is_some_and(|code| code != 0) {
         DeploymentState::Failed
     } else {
@@ -100,7 +100,7 @@ pub(super) fn ended(exit_code: Option<i32>, has_failed: bool) -> Status {
 }
 
 /// Adds the state of the group: it is deleted, or being deleted.
-pub(super) fn with_group(status: Status, group: Option<&Value>, responses: &[Option<Value>]) -> Status {
+pub(crate) fn with_group(status: Status, group: Option<&Value>, responses: &[Option<Value>]) -> Status {
     let deleting =
         |status: Status| Status { state: DeploymentState::Deleting, phase: Phase::Delete, ..status };
     match group {

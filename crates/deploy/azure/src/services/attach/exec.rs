@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::deployment::{DeploymentIdentity, Step};
 use crate::guid;
 use crate::services::TranslationError;
-use crate::services::read::{list, text};
+use crate::services::bodies::read::{list, text};
 
 /// The last line of what a script prints. Azure keeps the end of long output.
 const EXIT_CODE: &str = "cudock exit code ";
@@ -44,7 +44,7 @@ impl DeploymentIdentity {
 }
 
 /// The script that runs a command in the container of a machine, for [`ExecOutput::read`].
-pub(super) fn script(command: &[String]) -> String {
+pub(crate) fn script(command: &[String]) -> String {
     let line = shell_line(command);
     format!("docker exec cudock {line}\ncode=$?\necho\necho \"{EXIT_CODE}$code\"")
 }
@@ -131,7 +131,7 @@ impl TypedCommand {
 }
 
 /// The output of a script on a machine: `Enable succeeded: \n[stdout]\n…\n[stderr]\n…`.
-pub(super) fn script_output(response: &Value) -> Option<(&str, &str)> {
+pub(crate) fn script_output(response: &Value) -> Option<(&str, &str)> {
     let message = list(response, "/value").iter().find_map(|entry| text(entry, "/message"))?;
     let (_, output) = message.split_once("[stdout]\n")?;
     Some(output.rsplit_once("\n[stderr]\n").unwrap_or((output, "")))

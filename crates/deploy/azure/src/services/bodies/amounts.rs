@@ -5,9 +5,9 @@
 
 /// Processors and GiB of memory of a container.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Amounts {
-    pub(super) cpus: f64,
-    pub(super) memory_gib: f64,
+pub(crate) struct Amounts {
+    pub(crate) cpus: f64,
+    pub(crate) memory_gib: f64,
 }
 
 /// How many parts of a unit a service takes.
@@ -36,12 +36,12 @@ impl Steps {
 }
 
 impl Amounts {
-    pub(super) fn of_container_instances(self) -> Self {
+    pub(crate) fn of_container_instances(self) -> Self {
         CONTAINER_INSTANCES.round_up(self)
     }
 
     /// Rounds for a workload profile with machines of its own, or for that without.
-    pub(super) fn of_container_apps(self, has_profile: bool) -> Self {
+    pub(crate) fn of_container_apps(self, has_profile: bool) -> Self {
         if has_profile {
             return CONTAINER_APPS.round_up(self);
         }
