@@ -37,6 +37,9 @@ pub(crate) trait Backend: Sync {
         Err(TranslationError::new(message).hint("choose another service with --on"))
     }
 
+    /// Adds the names of existing resources by which the deployment is found again.
+    fn identify(&self, _existing: &ExistingResources, _identity: &mut DeploymentIdentity) {}
+
     /// How long idle nodes of the deployment's own stay; none if it has no nodes of its own.
     fn node_idle(&self, _spec: &DeploymentSpec) -> Option<Duration> {
         None

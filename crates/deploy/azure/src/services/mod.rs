@@ -128,19 +128,22 @@ fn identity(spec: &DeploymentSpec) -> DeploymentIdentity {
         }
         WorkKind::MultiNode { nodes, .. } => WorkShape::MultiNode { nodes: *nodes },
     };
-    DeploymentIdentity {
+    let backend = backend(spec.service);
+    let mut identity = DeploymentIdentity {
         subscription: spec.subscription.clone(),
         run_id: spec.run_id.clone(),
         service: spec.service,
         region: spec.region.clone(),
         work,
         is_spot: spec.is_spot,
-        workspace: spec.existing.workspace.clone().filter(|_| spec.service == AzureService::Ml),
-        batch_account: spec.existing.batch_account.clone().filter(|_| spec.service == AzureService::Batch),
-        pool: spec.existing.pool.clone().filter(|_| spec.service == AzureService::Batch),
+        workspace: None,
+        batch_account: None,
+        pool: None,
         endpoint: spec.existing.details.endpoint.clone(),
-        node_idle: backend(spec.service).node_idle(spec),
-    }
+        node_idle: backend.node_idle(spec),
+    };
+    backend.identify(&spec.existing, &mut identity);
+    identity
 }
 
 /// Whether a service uploads files when a task ends.

@@ -33,7 +33,7 @@ impl TryFrom<&Placement> for SpecPlacement {
         Ok(Self {
             service,
             region: placement.region.clone(),
-            size: Some(placement.size.clone()).filter(|_| service != AzureService::Aci),
+            size: Some(placement.size.clone()).filter(|_| placement.service.has_gpus()),
             gpus: placement.gpus_per_instance.div_ceil(1000),
             instances: placement.instances,
             is_spot: placement.priority == Priority::Spot,

@@ -160,3 +160,10 @@ fn long_lines_and_deep_nests_are_read_in_one_pass() {
     let reading = read(&"Standard_NC6 ".repeat(MAX_CHOICES + 7));
     assert_eq!((reading.choices.len(), reading.left_out), (MAX_CHOICES, 7));
 }
+
+#[test]
+fn values_that_end_beyond_their_line_are_read() {
+    for text in ["az vm create <<EOF\nexport A='```\n'", "az vm create ```\nexport A=--size=\\\n- "] {
+        check(text);
+    }
+}

@@ -13,7 +13,7 @@ use crate::services::batch::existing::BatchAccount;
 use crate::services::batch::{outputs, preflight, status, translate};
 use crate::services::existing::ExistingKind;
 use crate::services::{ExecMethod, LogPart, Translation, TranslationError};
-use crate::spec::{BlobContainer, DeploymentSpec};
+use crate::spec::{BlobContainer, DeploymentSpec, ExistingResources};
 use crate::status::Status;
 
 pub(crate) struct Batch;
@@ -21,6 +21,11 @@ pub(crate) struct Batch;
 impl Backend for Batch {
     fn service(&self) -> AzureService {
         AzureService::Batch
+    }
+
+    fn identify(&self, existing: &ExistingResources, identity: &mut DeploymentIdentity) {
+        identity.batch_account.clone_from(&existing.batch_account);
+        identity.pool.clone_from(&existing.pool);
     }
 
     fn requirements(&self) -> &'static Requirements {

@@ -24,6 +24,10 @@ impl Backend for Ml {
         AzureService::Ml
     }
 
+    fn identify(&self, existing: &ExistingResources, identity: &mut DeploymentIdentity) {
+        identity.workspace.clone_from(&existing.workspace);
+    }
+
     fn requirements(&self) -> &'static Requirements {
         &Requirements {
             provider: "Microsoft.MachineLearningServices",

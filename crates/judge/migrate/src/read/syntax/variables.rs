@@ -71,6 +71,10 @@ impl<'t> Variables<'t> {
             } else if let Some(value) = raw_variable(text, value_at, end) {
                 self.values.entry(name).or_default().push(value);
             }
+            // A quoted or continued value ends beyond its line.
+            if after >= end {
+                return;
+            }
             let more = rest_from(after);
             at = after + more.len() - more.trim_start_matches([' ', '\t', ';']).len();
             if after <= value_at || at >= end {
