@@ -83,7 +83,7 @@ fn containers_of_a_group_answer_to_its_name_in_every_verb() {
     assert_eq!(listed["containers"][0]["ready"], true);
     until("it has spoken", || machine.logs("named/only").contains("spoken"));
     assert_eq!(machine.good(&["exec", "named/only", "hostname"]), "named\n");
-    assert_eq!(json(&machine.run(&["inspect-container", "named/only"]))["plan"]["group"], "named");
+    assert_eq!(json(&machine.run(&["inspect-container", "named/only"]))["config"]["group"], "named");
 }
 
 #[test]
