@@ -284,7 +284,6 @@ fn convert(
     let text = || value.as_text().ok_or_else(|| format!("expected a text, found {value:?}"));
     let number = |number: u64| BodyValue::Scalar(Value::from(number));
     let converted = match conversion {
-        Same => value.clone(),
         Lowercase => BodyValue::Text(text()?.to_lowercase()),
         SnakeCase => BodyValue::Text(snake_case(text()?)),
         Enabled => BodyValue::Scalar(Value::from(text()? == "Enabled")),
@@ -293,7 +292,7 @@ fn convert(
         Environment => BodyValue::Text(environment(text()?)?),
         Compute => BodyValue::Text(format!("azureml:{}", text()?.rsplit('/').next().unwrap_or_default())),
         Mode if value.as_text() == Some("ReadWriteMount") => BodyValue::Text("rw_mount".to_owned()),
-        Mode => value.clone(),
+        Same | Mode => value.clone(),
         Variables => {
             let is_plain = |member: &&(String, BodyValue)| !matches!(member.1, BodyValue::Secret(_));
             let plain: Vec<_> = value.members().iter().filter(is_plain).cloned().collect();

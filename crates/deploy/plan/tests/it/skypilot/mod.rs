@@ -21,7 +21,7 @@ struct Row {
     region: String,
 }
 
-/// What is searched for: by SkyPilot's names of GPUs, and by ours.
+/// What is searched for: by the names that `SkyPilot` has for GPUs, and by ours.
 struct GpuQuery {
     theirs: &'static str,
     ours: &'static str,
