@@ -48,7 +48,10 @@ impl AzureService {
 
     /// Whether `cudock up` deploys to it.
     pub const fn is_deployable(self) -> bool {
-        !matches!(self, Self::Aks)
+        match self {
+            Self::Vm | Self::Batch | Self::Ml | Self::ContainerApps | Self::Aci => true,
+            Self::Aks => false,
+        }
     }
 
     /// The services that `cudock up` deploys to.

@@ -38,7 +38,11 @@ impl TextTable {
         self.columns.push((title.into(), align));
     }
 
+    /// Adds a row with a cell for each column.
     pub fn row(&mut self, cells: Vec<String>) {
+        if cells.len() != self.columns.len() {
+            crate::never!("a row of {} cells in a table of {} columns", cells.len(), self.columns.len());
+        }
         self.rows.push(printable_cells(cells));
     }
 

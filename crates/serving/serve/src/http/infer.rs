@@ -156,7 +156,10 @@ pub(crate) async fn predict(
                 RequestFormat::Tensors(BodyFormat::Raw) => raw::read(bytes, signature, limits)?,
                 RequestFormat::Tensors(BodyFormat::Npy) => npy::read(bytes, signature, limits)?,
                 RequestFormat::Tensors(BodyFormat::Csv) => csv::read(bytes, signature, limits)?,
-                _ => return envelope::read(bytes, api.envelope, signature, limits),
+                RequestFormat::Tensors(BodyFormat::Json)
+                | RequestFormat::Image
+                | RequestFormat::Form
+                | RequestFormat::PlainText => return envelope::read(bytes, api.envelope, signature, limits),
             };
             Ok(InferenceRequest { form: api.form, ..request })
         })
@@ -313,14 +316,14 @@ fn has_strings(signature: &Signature) -> bool {
     signature.inputs.iter().any(|spec| spec.dtype.size().is_none())
 }
 
-/// Upper bound of the size of tensors written as this JSON.
+/// Upper bound of the size of tensors written as this JSON or CSV.
 fn parsed_size(text: &[u8], signature: &Signature) -> usize {
     if has_strings(signature) {
         // A string of one byte gets a length of four bytes.
         return text.len() * 5;
     }
     #[allow(clippy::naive_bytecount, reason = "the compiler makes vector instructions of it")]
-    let elements = text.iter().filter(|&&byte| byte == b',').count() + 1;
+    let elements = text.iter().filter(|&&byte| byte == b',' || byte == b'\n').count() + 1;
     elements * signature.inputs.iter().filter_map(|spec| spec.dtype.size()).max().unwrap_or(8)
 }
 
@@ -442,5 +445,11 @@ mod tests {
             let most = parsed_size(text.as_bytes(), &signature);
             assert!(size <= most, "{text}: {size} bytes, {most} expected");
         }
+        let inputs = vec![TensorSpec::new("x", DType::F32, [None, Some(1)])];
+        let signature = Signature { inputs, outputs: Vec::new(), batched: true };
+        let column = "1\n".repeat(1000);
+        let read = csv::read(column.as_bytes(), &signature, &RequestLimits::default()).unwrap();
+        let size: usize = read.inputs.iter().map(|tensor| tensor.data().len()).sum();
+        assert!((4000..=parsed_size(column.as_bytes(), &signature)).contains(&size), "{size}");
     }
 }

@@ -65,8 +65,9 @@ pub struct EvaluationSchedule {
 }
 
 impl EvaluationSchedule {
-    fn is_due(self, step: u64) -> bool {
-        step.is_multiple_of(self.interval.max(1)) && step >= self.delay
+    /// What `judge` finds at a step; none at a step at which trials are not judged.
+    fn at(self, step: u64, judge: impl FnOnce() -> Option<Comparison>) -> Option<Comparison> {
+        if step.is_multiple_of(self.interval.max(1)) && step >= self.delay { judge() } else { None }
     }
 }
 
@@ -74,16 +75,12 @@ impl EvaluationSchedule {
 pub fn evaluate(policy: &TerminationPolicy, history: &History, trial: TrialId) -> Option<Decision> {
     let interval = history.reports(trial);
     let comparison = match *policy {
-        TerminationPolicy::Bandit { slack, schedule } if schedule.is_due(interval) => {
-            bandit(history, trial, interval, slack)
+        TerminationPolicy::Bandit { slack, schedule } => {
+            schedule.at(interval, || bandit(history, trial, interval, slack))
         }
-        TerminationPolicy::Median { schedule } if schedule.is_due(interval) => {
-            median(history, trial, interval)
-        }
-        TerminationPolicy::Truncation { percentage, exclude_finished, schedule }
-            if schedule.is_due(interval) =>
-        {
-            truncation(history, trial, interval, percentage, exclude_finished)
+        TerminationPolicy::Median { schedule } => schedule.at(interval, || median(history, trial, interval)),
+        TerminationPolicy::Truncation { percentage, exclude_finished, schedule } => {
+            schedule.at(interval, || truncation(history, trial, interval, percentage, exclude_finished))
         }
         TerminationPolicy::Asha { min_steps, max_steps, reduction } => {
             rungs::asha(history, trial, interval, min_steps, max_steps, reduction)
@@ -91,7 +88,6 @@ pub fn evaluate(policy: &TerminationPolicy, history: &History, trial: TrialId) -
         TerminationPolicy::Hyperband { min_steps, max_steps, reduction } => {
             rungs::hyperband(history, trial, interval, min_steps, max_steps, reduction)
         }
-        _ => None,
     };
     Some(Decision { interval, goal: history.goal(), comparison: comparison? })
 }

@@ -152,22 +152,33 @@ impl Argv {
     }
 
     fn limits(&mut self, limits: &Limits) {
-        self.optional("--memory", limits.memory.map(|bytes| format!("{bytes}b")));
-        self.optional(
-            "--cpus",
-            limits.cpu_millis.map(|millis| format!("{}.{:03}", millis / 1000, millis % 1000)),
-        );
-        self.optional("--cpuset-cpus", limits.cpuset.as_ref());
-        self.optional("--cpuset-mems", limits.cpuset_mems.as_ref());
-        self.optional("--cpu-shares", limits.cpu_shares.map(|shares| shares.to_string()));
-        self.optional("--memory-swap", limits.memory_swap.map(|bytes| bytes.to_string()));
-        self.optional("--memory-reservation", limits.memory_reservation.map(|bytes| format!("{bytes}b")));
-        self.optional("--oom-score-adj", limits.oom_score_adj.map(|score| score.to_string()));
+        // Every field, so that a new one is not forgotten here.
+        let Limits {
+            memory,
+            cpu_millis,
+            cpuset,
+            pids,
+            shm,
+            rlimits,
+            memory_swap,
+            memory_reservation,
+            cpu_shares,
+            cpuset_mems,
+            oom_score_adj,
+        } = limits;
+        self.optional("--memory", memory.map(|bytes| format!("{bytes}b")));
+        self.optional("--cpus", cpu_millis.map(|millis| format!("{}.{:03}", millis / 1000, millis % 1000)));
+        self.optional("--cpuset-cpus", cpuset.as_ref());
+        self.optional("--cpuset-mems", cpuset_mems.as_ref());
+        self.optional("--cpu-shares", cpu_shares.map(|shares| shares.to_string()));
+        self.optional("--memory-swap", memory_swap.map(|bytes| bytes.to_string()));
+        self.optional("--memory-reservation", memory_reservation.map(|bytes| format!("{bytes}b")));
+        self.optional("--oom-score-adj", oom_score_adj.map(|score| score.to_string()));
         // Podman has a limit of its own by default.
-        self.option("--pids-limit", limits.pids.unwrap_or(-1).to_string());
-        self.optional("--shm-size", limits.shm.map(|bytes| format!("{bytes}b")));
+        self.option("--pids-limit", pids.unwrap_or(-1).to_string());
+        self.optional("--shm-size", shm.map(|bytes| format!("{bytes}b")));
         let number = |value: u64| i64::try_from(value).unwrap_or(-1).to_string();
-        for limit in &limits.rlimits {
+        for limit in rlimits {
             let soft = limit.soft.min(limit.hard);
             self.option("--ulimit", format!("{}={}:{}", limit.name, number(soft), number(limit.hard)));
         }
@@ -176,8 +187,10 @@ impl Argv {
     /// A network with outbound access is the engine's default one. `none` allows no published ports, so with ports it is the
     /// default one, too.
     fn network(&mut self, network: &NetworkConfig) -> Result<(), RuntimeError> {
-        let alone = network.mode == NetworkMode::None && network.publish.is_empty();
-        match &network.mode {
+        // Every field, so that a new one is not forgotten here.
+        let NetworkConfig { mode, publish, hostname, hosts, dns } = network;
+        let alone = *mode == NetworkMode::None && publish.is_empty();
+        match mode {
             NetworkMode::None if alone => self.option("--network", "none"),
             NetworkMode::None | NetworkMode::Pasta => {}
             NetworkMode::Host => self.option("--network", "host"),
@@ -186,16 +199,16 @@ impl Argv {
             }
             NetworkMode::Join(_) => return Err(unsupported(self.kind, "join an existing network namespace")),
         }
-        for port in &network.publish {
+        for port in publish {
             self.option("--publish", port);
         }
-        self.optional("--hostname", network.hostname.as_ref());
-        for (name, address) in &network.hosts {
+        self.optional("--hostname", hostname.as_ref());
+        for (name, address) in hosts {
             self.option("--add-host", format!("{name}:{address}"));
         }
         if !alone {
             // Podman rejects name servers for a container without a network.
-            for server in &network.dns {
+            for server in dns {
                 self.option("--dns", server);
             }
         }
@@ -203,26 +216,28 @@ impl Argv {
     }
 
     fn security(&mut self, security: &Security, refs: &InputRefs) {
+        // Every field, so that a new one is not forgotten here.
+        let Security { capabilities, no_new_privileges, seccomp, read_only, devices } = security;
         self.option("--cap-drop", "ALL");
-        for name in &security.capabilities {
+        for name in capabilities {
             self.option("--cap-add", name.strip_prefix("CAP_").unwrap_or(name));
         }
-        if security.no_new_privileges {
+        if *no_new_privileges {
             self.option("--security-opt", "no-new-privileges");
         }
-        match (&security.seccomp, &refs.seccomp_file) {
+        match (seccomp, &refs.seccomp_file) {
             (Seccomp::Unconfined, _) => self.option("--security-opt", "seccomp=unconfined"),
             (Seccomp::Profile(_), Some(file)) => self.option("--security-opt", pair("seccomp=", file)),
             (Seccomp::Default | Seccomp::Profile(_), _) => {}
         }
-        if security.read_only {
+        if *read_only {
             self.args.push("--read-only".into());
             if self.kind == EngineKind::Podman {
                 // By default podman mounts a tmpfs on /tmp and other directories.
                 self.args.push("--read-only-tmpfs=false".into());
             }
         }
-        for device in &security.devices {
+        for device in devices {
             self.device(&device.host, &device.container, &device.access);
         }
     }
