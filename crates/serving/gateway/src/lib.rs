@@ -1,8 +1,8 @@
 //! A batching gateway for any HTTP model server.
 //!
-//! Single `POST /predict` calls are collected into lists, sent as one request, and the answer is split again; everything
+//! Single `POST /predict` calls are collected into lists, sent as one request, and the response is split again; everything
 //! else is passed on as it arrives. Requests go to the upstream with the fewest outstanding ones; while none can be
-//! reached, they are held. JSON is handled as text ([`rows`]): rows come back byte for byte.
+//! reached, they are held. JSON is handled as text ([`batching`]): rows come back byte for byte.
 //!
 //! **Unknown parts are never merged or split.** Requests share a batch only if everything but rows
 //! and named, harmless headers is equal (`batch_headers`), and a response is split only if each
