@@ -99,7 +99,7 @@ fn end_by_signal(status: WaitStatus) {
     }
 }
 
-/// Reports to the server that there is no engine.
+/// Reports to the server that the engine could not be started.
 fn report(error: &io::Error) {
     let reason = format!("cannot start the engine process: {error}");
     let control = io::stdin().as_fd().try_clone_to_owned();

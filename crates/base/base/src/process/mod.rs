@@ -16,7 +16,7 @@ use crate::tie_to_parent;
 /// Maximum time to wait for the pipe of standard error, which a grandchild may keep open.
 const STDERR_GRACE: Duration = Duration::from_millis(500);
 
-/// The reason why there is no output.
+/// Why a program gave no output.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     #[error("it cannot be started: {0}")]

@@ -194,7 +194,7 @@ impl<'e> Entering<'e> {
 fn report(to: BorrowedFd<'_>, kind: char, message: &str) {
     let message = format!("{kind}{}\0", message.replace('\0', " "));
     let limit = message.len().min(4096);
-    // If it cannot be written, there is no other way to report the error.
+    // An error of writing it cannot be reported.
     let _ = rustix::io::write(to, message.as_bytes().get(..limit).unwrap_or_default());
 }
 

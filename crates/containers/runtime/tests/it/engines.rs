@@ -183,7 +183,7 @@ impl Engines {
         if done.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&done.stderr).into_owned()) }
     }
 
-    /// Starts podman's service for docker's command; false, with the reason printed, where there is no such command.
+    /// Starts podman's service for docker's command. Without that command, prints the reason and returns false.
     pub(crate) fn serve(&mut self) -> bool {
         if Command::new("docker").arg("--version").output().is_err() {
             cudock_testkit::missing(

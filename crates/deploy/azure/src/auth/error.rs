@@ -11,7 +11,7 @@ use crate::error::network_hint;
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 300;
 
-/// The reason why there is no token. No variant holds a secret.
+/// Why signing in gave no token. No variant holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignInError {

@@ -27,7 +27,7 @@ pub struct QueryResults {
     by_topic: BTreeMap<Topic, QueryResult>,
 }
 
-/// The reason why there is no usable response.
+/// Why a response is missing or unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Gap {
     /// The service does not exist there, or the resource does not exist.

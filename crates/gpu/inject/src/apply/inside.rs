@@ -42,7 +42,7 @@ impl Inside {
         self.resolve(Path::new(path), OFlags::PATH).is_ok()
     }
 
-    /// Names in a directory, sorted, at most a thousand; none if there is no such directory.
+    /// Names in a directory, sorted, at most a thousand; empty if the directory does not exist.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let directory = self.resolve(Path::new(path), OFlags::RDONLY | OFlags::DIRECTORY);
         let Some(entries) = directory.ok().and_then(|directory| Dir::read_from(directory).ok()) else {

@@ -251,7 +251,7 @@ fn built(case: &mut Case<'_>) -> Result<(), Stop> {
 }
 
 /// The verdict on the subject as a whole: the worst of the artifacts that can use the GPU. An
-/// artifact that was never meant to use one decides only if there is no other.
+/// artifact that was never meant to use one decides only if it is the only one.
 fn combined(case: &mut Case<'_>, artifacts: &[ArtifactJudgement], stop: Option<Stop>) -> Stop {
     let evidence = case.evidence;
     let is_for_gpu = |artifact: &Artifact| !matches!(artifact.support, Support::Cpu { .. });

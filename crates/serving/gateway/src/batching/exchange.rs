@@ -20,7 +20,7 @@ use crate::requests::headers;
 use crate::state::GatewayState;
 use crate::upstreams::upstream::{Lease, SendError, Upstream};
 
-/// The reason why there is no response to split.
+/// Why a response cannot be split.
 pub(crate) enum ExchangeError {
     Unanswered(Unanswered),
     /// The response is not JSON; the rest of it has not been read.

@@ -93,7 +93,7 @@ impl Handler for InferenceHandler {
     }
 }
 
-/// The effect of a request on the models; none if there is no such route.
+/// The effect of a request on the models; `None` for an unknown route.
 fn model_effect(service: &ModelService, request: &Request<Incoming>) -> ModelEffect {
     let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
     if is_grpc(headers) {

@@ -122,7 +122,7 @@ fn results_count_once_and_nothing_is_left_whoever_is_killed() {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test -p cudock-sweep -- --ignored 500"]
+#[ignore = "takes minutes: cargo test -p cudock-sweep-run -- --ignored 500"]
 fn results_count_once_in_500_schedules() {
     schedules(500);
 }
