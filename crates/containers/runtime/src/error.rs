@@ -97,9 +97,32 @@ impl RuntimeError {
     }
 }
 
+/// The exit code of a command that fails with this error.
+pub fn exit_code(error: &RuntimeError) -> i32 {
+    match error {
+        RuntimeError::Reported { code, .. } => *code,
+        RuntimeError::Interrupted(signal) => 128 + *signal as i32,
+        RuntimeError::NotFound(_) => 127,
+        RuntimeError::NotExecutable(_) => 126,
+        RuntimeError::User(_)
+        | RuntimeError::Usage(_)
+        | RuntimeError::Request(_)
+        | RuntimeError::Unknown(_)
+        | RuntimeError::UnknownGroup(_)
+        | RuntimeError::Ambiguous(_)
+        | RuntimeError::NameTaken { .. }
+        | RuntimeError::State { .. } => 2,
+        RuntimeError::Network(error) if !error.is_outside() => 2,
+        RuntimeError::Image(error) if !error.is_outside() => 2,
+        RuntimeError::Unpack(error) if !error.is_outside() => 2,
+        RuntimeError::Inject(error) if !error.is_outside() => 2,
+        _ => 3,
+    }
+}
+
 impl Report for RuntimeError {
     fn kind(&self) -> ErrorKind {
-        match crate::exit_code(self) {
+        match exit_code(self) {
             2 => ErrorKind::Input,
             126 => ErrorKind::NotExecutable,
             127 => ErrorKind::ProgramNotFound,

@@ -17,9 +17,9 @@ pub mod start;
 pub mod supervise;
 pub mod volumes;
 
-pub use error::RuntimeError;
+pub use error::{RuntimeError, exit_code};
 pub use namespace::enter::enter;
 pub use start::capabilities::capabilities;
-pub use start::launch::check_seccomp;
 pub use start::overlay::leave_mount_namespace;
-pub use supervise::watch::{Connection, exit_code, verify_gpus, watch};
+pub use start::seccomp::check_seccomp;
+pub use supervise::watch::{Connection, verify_gpus, watch};

@@ -6,7 +6,7 @@
 //! on the number alone in advance, so a call that is always allowed does not run the program at all.
 
 use super::profile::{Action, Comparison, Operator};
-use super::resolve::{Decision, Decisions, FOREIGN_ABI};
+use super::resolve::{Decision, Decisions, FOREIGN_ABI, MAX_INSTRUCTIONS};
 use crate::ConfineError;
 
 /// An instruction, laid out as the kernel's `struct sock_filter`.
@@ -20,9 +20,6 @@ pub struct Instruction {
     pub jump_false: u8,
     pub operand: u32,
 }
-
-/// The kernel's limit for one program (`BPF_MAXINSNS`).
-pub(super) const MAX_INSTRUCTIONS: usize = 4096;
 
 /// Loads 32 bits at an offset of `struct seccomp_data`. The other instructions compare or mask the loaded value.
 pub const LOAD: u16 = 0x20;

@@ -3,7 +3,8 @@
 
 use std::io;
 
-use super::assemble::{Instruction, MAX_INSTRUCTIONS};
+use super::assemble::Instruction;
+use super::resolve::MAX_INSTRUCTIONS;
 
 const SET_MODE_FILTER: libc::c_uint = 1;
 /// Leaves speculative store bypass enabled, as runc does. Before Linux 5.16 a filter otherwise slowed down all code of the

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::abi::{Abi, X32_BIT};
-use super::assemble::MAX_INSTRUCTIONS;
 use super::profile::{Action, Comparison, FilterContext, NO_SUCH_CALL, Profile};
 use super::syscalls;
 use crate::ConfineError;
+
+/// The kernel's limit for one program (`BPF_MAXINSNS`).
+pub(super) const MAX_INSTRUCTIONS: usize = 4096;
 
 /// The decision for one call: the action of the first case whose comparisons all hold, else `otherwise`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -16,8 +16,10 @@ mod budget;
 mod forwarder;
 mod handover;
 mod listeners;
+mod options;
 mod port_mapping;
 mod port_owner;
+mod protocol;
 mod relay;
 mod serve;
 mod tcp;
@@ -26,23 +28,9 @@ mod udp;
 pub use forwarder::Forwarder;
 pub use handover::Handover;
 pub use listeners::Listeners;
-pub use port_mapping::{PortMapping, Protocol};
+pub use options::ForwardOptions;
+pub use port_mapping::PortMapping;
 pub use port_owner::PortOwner;
+pub use protocol::Protocol;
 pub use relay::RelayMode;
 pub use serve::serve;
-
-use std::time::Duration;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ForwardOptions {
-    /// How long a UDP client is kept without traffic in either direction.
-    pub udp_idle: Duration,
-    pub relay_mode: RelayMode,
-}
-
-impl Default for ForwardOptions {
-    /// Ninety seconds, as in docker's proxy, and the fastest relay mode measured.
-    fn default() -> Self {
-        Self { udp_idle: Duration::from_secs(90), relay_mode: RelayMode::default() }
-    }
-}

@@ -5,32 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
+use super::Protocol;
 use crate::{NetnsError, Result};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    Tcp,
-    Udp,
-}
-
-impl Protocol {
-    pub(super) fn socket_type(self) -> socket2::Type {
-        match self {
-            Self::Tcp => socket2::Type::STREAM,
-            Self::Udp => socket2::Type::DGRAM,
-        }
-    }
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-        })
-    }
-}
 
 /// One host port, forwarded to one container port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

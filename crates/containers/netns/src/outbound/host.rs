@@ -6,6 +6,9 @@ use std::process::Command;
 use super::tool::{OutboundTool, Tool};
 use crate::{NetnsError, Result};
 
+/// The option that maps an address to the host's; versions before August 2024 do not have it.
+pub(super) const MAP_OPTION: &str = "--map-guest-addr";
+
 /// Whether a container needs an address at which it reaches services of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostAccess {
@@ -55,7 +58,7 @@ fn maps_addresses(pasta: &OutboundTool) -> bool {
     let help = Command::new(&pasta.path).arg("--help").output();
     help.is_ok_and(|output| {
         let text = [output.stdout, output.stderr].concat();
-        String::from_utf8_lossy(&text).contains(super::pasta::MAP_OPTION)
+        String::from_utf8_lossy(&text).contains(MAP_OPTION)
     })
 }
 

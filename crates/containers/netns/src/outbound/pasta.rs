@@ -4,14 +4,11 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use super::host::HostRoute;
+use super::host::{HostRoute, MAP_OPTION};
 
 /// The address at which pasta forwards to the host's name server. Link-local, so that it hides no reachable address; podman
 /// uses the same.
 pub(super) const NAME_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
-
-/// The option that maps an address to the host's; versions before August 2024 do not have it.
-pub(super) const MAP_OPTION: &str = "--map-guest-addr";
 
 /// The container's address and gateway where the host's address must not be its own: those of slirp4netns.
 const OWN_NETWORK: [&str; 6] = ["--address", "10.0.2.100", "--netmask", "24", "--gateway", "10.0.2.2"];

@@ -27,7 +27,16 @@ pub(crate) struct Cgroup {
 /// How long killed processes may take to disappear.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The path of a container's cgroup, relative to the root of each hierarchy.
+pub(crate) fn container_path(id: &str) -> String {
+    format!("{}/cudock-{id}", crate::namespace::rootless::cgroup_parent())
+}
+
 impl Cgroup {
+    pub(crate) fn of_container(id: &str) -> Self {
+        Self::at(&container_path(id))
+    }
+
     /// The cgroup at `path`, relative to the root of each hierarchy.
     pub(crate) fn at(path: &str) -> Self {
         let (first, second) = machine();

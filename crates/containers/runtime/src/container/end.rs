@@ -13,7 +13,6 @@ use crate::container::recover::{MONITOR, helper_process};
 use crate::container::status::{ContainerState, ContainerStatus, now, process_began};
 use crate::error::{OnError, RuntimeError};
 use crate::namespace::rootless;
-use crate::start::launch::cgroup_path;
 use crate::supervise::signal::{SignalNumber, send};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -42,7 +41,7 @@ impl ContainerDir {
         if !matches!(status.state, ContainerState::Running | ContainerState::Restarting) {
             return Ok(status);
         }
-        Cgroup::at(&cgroup_path(&config.id)).remove()?;
+        Cgroup::of_container(&config.id).remove()?;
         status.state = ContainerState::Lost;
         status.pid = None;
         status.pid_began = None;
@@ -132,7 +131,7 @@ impl ContainerDir {
     fn kill(&self, config: &ContainerConfig) -> bool {
         let known = self.signal(config, Signal::SIGKILL).is_ok();
         if !known {
-            Cgroup::at(&cgroup_path(&config.id)).kill();
+            Cgroup::of_container(&config.id).kill();
         }
         known
     }
@@ -174,7 +173,7 @@ impl ContainerDir {
 
     /// Removes a container whose config cannot be read. If it runs, it is killed first.
     pub fn delete_damaged(&self) -> Result<(), RuntimeError> {
-        let kill = || Cgroup::at(&cgroup_path(&self.id())).kill();
+        let kill = || Cgroup::of_container(&self.id()).kill();
         self.unless_removed(self.kill_and_remove(&kill), || Ok(()))
     }
 
@@ -213,7 +212,7 @@ impl ContainerDir {
 
     /// Removes a container that the caller has locked.
     pub(crate) fn clear(&self) -> Result<(), RuntimeError> {
-        Cgroup::at(&cgroup_path(&self.id())).remove()?;
+        Cgroup::of_container(&self.id()).remove()?;
         self.discard()?.map_or(Ok(()), |trash| remove_tree(&trash))
     }
 

@@ -10,7 +10,6 @@ use cudock_base::Timestamp;
 use cudock_base::files::remove_optional;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::LogRequest;
 use crate::error::{OnError, RuntimeError};
 
 /// A line, or a part of one that was too long.
@@ -26,6 +25,33 @@ pub struct LogLine {
 impl LogLine {
     pub(crate) fn milliseconds(&self) -> Option<u64> {
         Timestamp::parse(&self.time)?.millis()
+    }
+}
+
+/// The lines of a log to print.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogRequest {
+    pub follow: bool,
+    pub tail: Option<usize>,
+    /// Whether each line begins with its time.
+    pub timestamps: bool,
+    /// Only lines since this time, in milliseconds since 1970.
+    pub since: Option<u64>,
+    pub until: Option<u64>,
+}
+
+impl LogRequest {
+    pub(crate) fn contains(&self, line: &LogLine) -> bool {
+        if self.since.is_none() && self.until.is_none() {
+            return true;
+        }
+        let Some(time) = line.milliseconds() else { return true };
+        self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
+    }
+
+    /// Whether a line, and so every later one, is after the requested period.
+    pub(crate) fn is_past(&self, line: &LogLine) -> bool {
+        self.until.zip(line.milliseconds()).is_some_and(|(until, time)| time >= until)
     }
 }
 

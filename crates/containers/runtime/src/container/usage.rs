@@ -13,7 +13,6 @@ use crate::container::config::ContainerConfig;
 use crate::container::home::ContainerDir;
 use crate::container::status::ContainerState;
 use crate::error::RuntimeError;
-use crate::start::launch::cgroup_path;
 
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -69,7 +68,7 @@ impl ContainerDir {
         if self.current(config)?.state != ContainerState::Running {
             return Ok(None);
         }
-        let cgroup = Cgroup::at(&cgroup_path(&config.id));
+        let cgroup = Cgroup::of_container(&config.id);
         let number = |file: &str| cgroup.read(file)?.trim().parse::<u64>().ok();
         let cpu = number("cpuacct.usage")
             .map(Duration::from_nanos)
@@ -94,7 +93,7 @@ impl ContainerDir {
             return Err(RuntimeError::state(&config.name, &state, "running"));
         }
         // A process that exited meanwhile is skipped.
-        let pids = Cgroup::at(&cgroup_path(&config.id)).processes();
+        let pids = Cgroup::of_container(&config.id).processes();
         Ok(pids.into_iter().filter_map(process).collect())
     }
 }

@@ -19,7 +19,7 @@ use crate::container::config::{
 };
 use crate::container::exec::ExecRequest;
 use crate::container::home::new_id;
-use crate::container::log::LogLine;
+pub use crate::container::log::LogRequest;
 use crate::container::status::now;
 use crate::container::usage::Process;
 use crate::error::RuntimeError;
@@ -125,32 +125,6 @@ pub struct Summary {
     /// The value of `--gpus`.
     pub gpus: Option<String>,
     pub group: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LogRequest {
-    pub follow: bool,
-    pub tail: Option<usize>,
-    /// Whether each line begins with its time.
-    pub timestamps: bool,
-    /// Only lines since this time, in milliseconds since 1970.
-    pub since: Option<u64>,
-    pub until: Option<u64>,
-}
-
-impl LogRequest {
-    pub(crate) fn contains(&self, line: &LogLine) -> bool {
-        if self.since.is_none() && self.until.is_none() {
-            return true;
-        }
-        let Some(time) = line.milliseconds() else { return true };
-        self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
-    }
-
-    /// Whether a line, and so every later one, is after the requested period.
-    pub(crate) fn is_past(&self, line: &LogLine) -> bool {
-        self.until.zip(line.milliseconds()).is_some_and(|(until, time)| time >= until)
-    }
 }
 
 /// The operations of an engine. Containers are given by name or by a prefix of the id.

@@ -10,7 +10,7 @@ use cudock_confine::CapabilityChange;
 use crate::container::config::{DeviceConfig, Seccomp, Security};
 use crate::error::RuntimeError;
 use crate::start::capabilities::capabilities;
-use crate::start::launch::check_seccomp;
+use crate::start::seccomp::check_seccomp;
 
 #[derive(Debug, Default)]
 pub struct SecurityFlags<'a> {

@@ -1,13 +1,13 @@
 //! Creates the containers of a group.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cudock_confine::{CapabilityChange, ConfineError};
 use cudock_group::{Container, Group, Os, VariableValue};
 
 use super::dir::{GroupDir, GroupLock};
+use super::settings::GroupSettings;
 use super::{gpus, volumes};
 use crate::container::config::{
     ContainerConfig, GpuConfig, Ipc, Limits, LogConfig, NetworkConfig, NetworkMode, Private, ProcessConfig,
@@ -20,20 +20,7 @@ use crate::engine::{Engine, RunRequest};
 use crate::error::RuntimeError;
 use crate::flags::MIN_MEMORY;
 use crate::start::capabilities::capabilities;
-use crate::start::launch::check_seccomp;
-
-/// Settings from the command line.
-#[derive(Debug, Clone, Default)]
-pub struct GroupSettings {
-    /// The network of the group, and its published ports.
-    pub network: NetworkConfig,
-    pub volumes: BTreeMap<String, PathBuf>,
-    /// The root of the driver's files, if not this machine's.
-    pub driver_root: Option<PathBuf>,
-    /// The root of the device nodes, if not the driver's root.
-    pub device_root: Option<PathBuf>,
-    pub without_gpus: bool,
-}
+use crate::start::seccomp::check_seccomp;
 
 /// How long a supervisor may take to exit after its group has ended.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -272,6 +259,8 @@ fn security(container: &Container) -> Result<Security, RuntimeError> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::container::config::{MountConfig, Propagation};
 

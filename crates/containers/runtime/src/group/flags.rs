@@ -10,7 +10,7 @@ use cudock_group::{GROUP_NAME_RULE, Group, Reading, is_group_name};
 use cudock_host::first_gpu_name;
 use cudock_netns::forward::{PortMapping, Protocol};
 
-use super::create::GroupSettings;
+use super::settings::GroupSettings;
 use crate::container::config::{NetworkConfig, NetworkMode};
 use crate::flags::existing_directory;
 use crate::start::network::parse_ports;

@@ -6,7 +6,7 @@ use cudock_base::Report as _;
 use cudock_group::Group;
 use cudock_inject::{Driver, DriverKind};
 
-use super::create::GroupSettings;
+use super::settings::GroupSettings;
 use crate::container::config::GpuConfig;
 use crate::container::home::Home;
 use crate::error::RuntimeError;
@@ -52,7 +52,7 @@ fn no_gpu(wanted: &[(&str, u32)], error: &RuntimeError) -> RuntimeError {
     let without = "run the group without GPUs: `cudock up --gpus none`".to_owned();
     let hints: Vec<String> = std::iter::once(without).chain(error.hints()).collect();
     RuntimeError::Reported {
-        code: crate::exit_code(error),
+        code: crate::error::exit_code(error),
         text: format!("{} requests a GPU: {}", names.join(", "), crate::error::error_text(error)),
         hint: Some(hints.join("; ")),
     }

@@ -6,8 +6,8 @@ use cudock_group::restart::GroupState;
 
 use super::dir::GroupDir;
 use crate::container::home::Home;
+use crate::container::log::LogRequest;
 use crate::container::log::{self, LogLine, LogReader};
-use crate::engine::LogRequest;
 use crate::error::RuntimeError;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
 
-use super::create::GroupSettings;
 use super::dir::{GroupDir, GroupLock};
+use super::settings::GroupSettings;
 use crate::container::config::NetworkConfig;
 use crate::container::recover::SUPERVISE;
 use crate::error::{OnError, RuntimeError};

@@ -18,8 +18,8 @@ use crate::error::{RuntimeError, error_text};
 use crate::namespace::reexec;
 use crate::namespace::sys;
 use crate::start::executor::{ProgramExecutor, tag_error};
-use crate::start::launch::filter;
 use crate::start::limits;
+use crate::start::seccomp;
 use crate::start::user::Identity;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ impl<'e> Entering<'e> {
         let program = ProgramExecutor {
             environment: spec.environment.clone(),
             cwd: spec.cwd.clone(),
-            filter: filter(&spec.security)?,
+            filter: seccomp::filter(&spec.security)?,
             size: None,
             late: false,
             instead: None,

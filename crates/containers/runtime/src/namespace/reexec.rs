@@ -17,7 +17,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{OnError, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text, exit_code};
 use crate::namespace::memfd::MemoryFile;
 use crate::namespace::sys;
 
@@ -127,7 +127,7 @@ const SEPARATOR: char = '\u{1f}';
 
 pub(crate) fn format_error(error: &RuntimeError) -> String {
     let hint = error.hints().join("; ");
-    format!("{}{SEPARATOR}{}{SEPARATOR}{hint}", crate::exit_code(error), error_text(error))
+    format!("{}{SEPARATOR}{}{SEPARATOR}{hint}", exit_code(error), error_text(error))
 }
 
 /// Reports the start, once, to the process that waits for it.

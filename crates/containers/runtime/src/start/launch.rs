@@ -8,16 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cudock_base::text::terminal::own_size;
-use cudock_confine::Capability;
 use cudock_confine::devices::{Access, DeviceKind, DeviceRule, Program, attach, standard_rules};
-use cudock_confine::seccomp::{Filter, FilterContext, Profile};
 use libcontainer::container::Container;
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
-use crate::cgroup::Cgroup;
-use crate::container::config::{ContainerConfig, DeviceConfig, Private, Seccomp, Security};
+use crate::cgroup::{self, Cgroup};
+use crate::container::config::{ContainerConfig, DeviceConfig, Private};
 use crate::container::home::ContainerDir;
 use crate::container::started::Started;
 use crate::container::state_file::write_json;
@@ -29,7 +27,7 @@ use crate::start::executor::{ProgramExecutor, parse_error};
 use crate::start::network::{self, Network};
 use crate::start::spec::{SpecDevice, SpecInputs, all_devices, specification};
 use crate::start::user::{Identity, identify};
-use crate::start::{gpu, limits};
+use crate::start::{gpu, limits, seccomp};
 use crate::supervise::signal::kill_and_reap;
 use crate::supervise::terminal::ConsoleSocket;
 use crate::supervise::{streams, terminal};
@@ -85,8 +83,7 @@ pub(crate) fn create(
         gpu_groups,
     };
     started.write(dir)?;
-    let cgroup_path = cgroup_path(&config.id);
-    let cgroup = Cgroup::at(&cgroup_path);
+    let cgroup = Cgroup::of_container(&config.id);
     if cgroup.exists() {
         // Left by a start that was killed; nothing watches its processes any more.
         cgroup.remove()?;
@@ -98,9 +95,9 @@ pub(crate) fn create(
         root: &rootfs,
         network: network.namespace(),
         devices: &requested_devices(config)?,
-        cgroup: &cgroup_path,
+        cgroup: &cgroup::container_path(&config.id),
         rlimits: &limits::rlimits(&config.limits)?,
-        hierarchies: crate::cgroup::v1_hierarchies(),
+        hierarchies: cgroup::v1_hierarchies(),
         processors: processors(),
         swap: counts_swap(&config.limits),
         user_namespace: crate::namespace::rootless::in_user_namespace(),
@@ -110,7 +107,7 @@ pub(crate) fn create(
     let executor = ProgramExecutor {
         environment,
         cwd: config.process.cwd.clone(),
-        filter: filter(&config.security)?,
+        filter: seccomp::filter(&config.security)?,
         size: config.process.tty.then(own_size).flatten(),
         // The program and the working directory may be on something that is mounted later.
         late: !config.mounts.is_empty() || edits.is_some(),
@@ -240,38 +237,6 @@ fn create_cwd(root: &InRoot, cwd: &str) -> Result<(), RuntimeError> {
     }
 }
 
-pub(crate) fn cgroup_path(id: &str) -> String {
-    format!("{}/cudock-{id}", crate::namespace::rootless::cgroup_parent())
-}
-
-pub(crate) fn filter(security: &Security) -> Result<Option<Filter>, RuntimeError> {
-    let capabilities: Result<Vec<Capability>, _> =
-        security.capabilities.iter().map(|name| Capability::from_name(name)).collect();
-    let capabilities = capabilities?;
-    match &security.seccomp {
-        Seccomp::Unconfined => Ok(None),
-        Seccomp::Default => Ok(Some(Filter::for_capabilities(&capabilities)?)),
-        Seccomp::Profile(text) => {
-            let profile = Profile::from_json(text.as_bytes())?;
-            Ok(Some(Filter::new(&profile, &FilterContext::here(&capabilities))?))
-        }
-    }
-}
-
-/// Checks that the seccomp filter can be compiled and installed.
-pub fn check_seccomp(security: &Security) -> Result<(), RuntimeError> {
-    if !security.no_new_privileges && security.seccomp != Seccomp::Unconfined {
-        // The kernel accepts a filter only with no-new-privileges or CAP_SYS_ADMIN, which is dropped before the program
-        // starts.
-        let text = "a seccomp filter needs no-new-privileges: add --security-opt seccomp=unconfined";
-        return Err(RuntimeError::Request(text.to_owned()));
-    }
-    match filter(security) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(RuntimeError::Request(error_text(&error))),
-    }
-}
-
 /// Attaches the device program that cgroup v2 uses instead of a list.
 fn confine_devices(cgroup: &Cgroup, inputs: &SpecInputs<'_>) -> Result<(), RuntimeError> {
     let Some(directory) = cgroup.unified() else { return Ok(()) };
@@ -289,7 +254,7 @@ fn confine_devices(cgroup: &Cgroup, inputs: &SpecInputs<'_>) -> Result<(), Runti
 
 /// Whether a limit on swap can be set. Warns if one was requested and cannot.
 fn counts_swap(limits: &crate::container::config::Limits) -> bool {
-    let counts = crate::cgroup::counts_swap();
+    let counts = cgroup::counts_swap();
     if limits.memory_swap.is_some() && !counts {
         eprintln!("warning: --memory-swap has no effect: this kernel does not count swap");
     }

@@ -10,6 +10,7 @@ pub(crate) mod library_view;
 pub mod limits;
 pub mod network;
 pub(crate) mod overlay;
+pub(crate) mod seccomp;
 mod spec;
 pub mod sysctl;
 pub(crate) mod user;

@@ -9,7 +9,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use cudock_base::Report as _;
 use cudock_gpu_test::DeviceReport;
 use cudock_group::restart::Backoff;
 use nix::mount::{MsFlags, mount};
@@ -23,7 +22,7 @@ use crate::container::container_dir::persist;
 use crate::container::home::{ContainerDir, remove_tree};
 use crate::container::log::{LogLimits, LogWriter, Stream, read_some};
 use crate::container::status::{ContainerState, ContainerStatus, Watch, now, process_began};
-use crate::error::{OnError, RuntimeError, error_text};
+use crate::error::{OnError, RuntimeError, error_text, exit_code};
 use crate::namespace::reexec;
 use crate::namespace::sys;
 use crate::start::gpu;
@@ -107,7 +106,7 @@ fn no_keyring(error: &io::Error) -> RuntimeError {
 
 /// Removes what a container leaves behind; all of it if it was started with `--rm`.
 fn clean_up(dir: &ContainerDir, config: &ContainerConfig, failed: bool) -> Result<(), RuntimeError> {
-    let group = if failed { Cgroup::at(&launch::cgroup_path(&config.id)).remove() } else { Ok(()) };
+    let group = if failed { Cgroup::of_container(&config.id).remove() } else { Ok(()) };
     if config.remove {
         // So that the run directory can be removed. It may not be mounted yet.
         let _ = nix::mount::umount2(&dir.run(), nix::mount::MntFlags::MNT_DETACH);
@@ -119,28 +118,6 @@ fn clean_up(dir: &ContainerDir, config: &ContainerConfig, failed: bool) -> Resul
         }
     }
     group
-}
-
-pub fn exit_code(error: &RuntimeError) -> i32 {
-    match error {
-        RuntimeError::Reported { code, .. } => *code,
-        RuntimeError::Interrupted(signal) => 128 + *signal as i32,
-        RuntimeError::NotFound(_) => 127,
-        RuntimeError::NotExecutable(_) => 126,
-        RuntimeError::User(_)
-        | RuntimeError::Usage(_)
-        | RuntimeError::Request(_)
-        | RuntimeError::Unknown(_)
-        | RuntimeError::UnknownGroup(_)
-        | RuntimeError::Ambiguous(_)
-        | RuntimeError::NameTaken { .. }
-        | RuntimeError::State { .. } => 2,
-        RuntimeError::Network(error) if !error.is_outside() => 2,
-        RuntimeError::Image(error) if !error.is_outside() => 2,
-        RuntimeError::Unpack(error) if !error.is_outside() => 2,
-        RuntimeError::Inject(error) if !error.is_outside() => 2,
-        _ => 3,
-    }
 }
 
 struct Watcher<'a> {
@@ -237,7 +214,7 @@ impl Watcher<'_> {
             ends =
                 StreamEnds::of_terminal(terminal, self.attached, self.attached && self.config.process.stdin);
         }
-        let cgroup = Cgroup::at(&launch::cgroup_path(&self.config.id));
+        let cgroup = Cgroup::of_container(&self.config.id);
         let signal = self.signals.stop_requested();
         if let Some(signal) = signal.filter(|_| self.status.started.is_none()) {
             kill_and_reap(created.pid);
@@ -309,7 +286,7 @@ impl Watcher<'_> {
         let output = read_output(&File::from(OwnedFd::from(reader)), created.pid)?;
         let signals = &mut self.signals;
         let ended = supervise_process(created.pid, StreamEnds::default(), signals, None, &mut || {})?;
-        Cgroup::at(&launch::cgroup_path(&self.config.id)).remove()?;
+        Cgroup::of_container(&self.config.id).remove()?;
         match gpu::read_report(&output) {
             (Some(report), text) if ended.code == 0 => Ok((report, text)),
             (_, text) => {

@@ -10,6 +10,8 @@ use cudock_inject::Edits;
 
 use super::gpu;
 use super::inputs::InputRefs;
+use super::kind::EngineKind;
+use super::labels::{GPUS, GROUP, LABEL};
 use crate::container::config::{
     Ipc, Limits, LogConfig, MountConfig, NetworkConfig, NetworkMode, Propagation, Restart, Seccomp, Security,
 };
@@ -17,29 +19,8 @@ use crate::container::exec::ExecRequest;
 use crate::engine::{Pull, RunRequest};
 use crate::error::RuntimeError;
 
-/// The label of every container that cudock creates.
-pub(super) const LABEL: &str = "dev.cudock";
-/// The label with the value of `--gpus`.
-pub(super) const GPUS: &str = "dev.cudock.gpus";
-pub(super) const GROUP: &str = "dev.cudock.group";
-
 /// The prefix of a directory in place of an image.
 const DIRECTORY: &str = "rootfs:";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EngineKind {
-    Docker,
-    Podman,
-}
-
-impl EngineKind {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Docker => "docker",
-            Self::Podman => "podman",
-        }
-    }
-}
 
 pub(super) fn run(
     kind: EngineKind,

@@ -6,9 +6,10 @@ use cudock_base::Report as _;
 use cudock_inject::Edits;
 use serde_json::json;
 
-use super::argv::{EngineKind, exec, run};
+use super::argv::{exec, run};
 use super::gpu::tests::driver;
 use super::inputs::InputRefs;
+use super::kind::EngineKind;
 use crate::container::config::{
     DeviceConfig, GpuConfig, Ipc, LogConfig, MountConfig, NetworkMode, Private, Propagation, Restart, Rlimit,
     Seccomp,

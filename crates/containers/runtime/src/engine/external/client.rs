@@ -12,7 +12,7 @@ use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
-use super::argv::EngineKind;
+use super::kind::EngineKind;
 use crate::error::{OnError, RuntimeError};
 use crate::supervise::signal::{FORWARDED, exit_status_code};
 

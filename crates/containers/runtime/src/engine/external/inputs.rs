@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::argv::EngineKind;
+use super::kind::EngineKind;
 use super::variables;
 use crate::error::RuntimeError;
 use crate::namespace::memfd::MemoryFile;

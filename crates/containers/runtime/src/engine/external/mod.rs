@@ -13,6 +13,8 @@ mod argv_tests;
 mod client;
 mod gpu;
 mod inputs;
+mod kind;
+mod labels;
 mod summary;
 mod variables;
 
@@ -24,9 +26,10 @@ use std::time::Duration;
 use cudock_base::Timestamp;
 use serde_json::Value;
 
-use self::argv::{EngineKind, LABEL};
 use self::client::{EngineClient, stderr_summary};
 use self::inputs::CommandInputs;
+use self::kind::EngineKind;
+use self::labels::LABEL;
 use crate::container::config::Seccomp;
 use crate::container::exec::ExecRequest;
 use crate::container::usage::Process;

@@ -6,7 +6,7 @@ use cudock_base::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::argv::{GPUS, GROUP, LABEL};
+use super::labels::{GPUS, GROUP, LABEL};
 use crate::container::status::ContainerState;
 use crate::engine::Summary;
 
