@@ -78,10 +78,12 @@ fn attack(mut child: Child) -> bool {
     truncated || wrote.is_ok()
 }
 
-/// This test program, copied: what is attacked may break.
+/// This test program, copied: what is attacked may break. A process of its own copies it: a child that another test starts
+/// meanwhile would inherit a descriptor that writes, and a file that is open for writing cannot be executed.
 fn copy(directory: &Path) -> PathBuf {
     let path = directory.join("victim");
-    std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&path).status().unwrap();
+    assert!(copied.success());
     path
 }
 
