@@ -10,19 +10,18 @@ mod example;
 mod flags;
 mod json_schema;
 mod manifest_text;
-mod quantity;
 mod schema;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub use cudock_base::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use edit::edit_serve;
 pub use error::ProjectError;
 pub use example::{EXAMPLES, Example};
 pub use flags::{DeployFlags, SweepFlags, WorkloadFlags, choice};
 pub use json_schema::json_schema;
 pub use manifest_text::ManifestText;
-pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
     CapabilityRange, Data, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect, EarlyTermination,
     ElementType, FailLevel, GatewayOptions, Goal, HostName, ImageBuild, ImageColor, ImageFilter, ImageLayout,
