@@ -32,6 +32,7 @@ pub use files::scratch::ScratchDir;
 pub use files::stamp::FileStamp;
 pub use number::arithmetic::mul_div_ceil;
 pub use number::money::{Usd, UsdError, usd_text};
+pub use number::quantity::{ByteRate, ByteSize, NUMBER_PATTERN, QuantityError, TimeSpan};
 pub use number::rate::Rate;
 pub use number::rng::Rng;
 pub use process::sys::tie_to_parent;

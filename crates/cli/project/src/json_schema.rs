@@ -5,13 +5,14 @@
 
 use std::borrow::Cow;
 
+use cudock_base::NUMBER_PATTERN;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use crate::schema::{CapabilityRange, DayRate, RequestRate, SpotUse};
-use crate::{ByteRate, ByteSize, HostName, ImageSize, Manifest, RateLimit, SpotChoice, TimeSpan};
+use crate::{HostName, ImageSize, Manifest, RateLimit, SpotChoice};
 
 /// The JSON Schema of `cudock.toml`.
 pub fn json_schema() -> Schema {
@@ -44,18 +45,9 @@ fn without_null(schema: &mut Schema) {
     }
 }
 
-/// A number without sign and exponent.
-macro_rules! number {
-    () => {
-        r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
-    };
-}
-
-/// A number with a unit of bytes.
-macro_rules! size {
-    () => {
-        concat!(r"^\s*", number!(), r"\s*(?:B|[KMGT]iB|[kKMGT]B)\s*")
-    };
+/// The regular expression of a number of requests per period, from the beginning of a text.
+fn rate_pattern() -> String {
+    format!(r"^\s*\+?{NUMBER_PATTERN}(?:[eE][+-]?[0-9]+)?\s*(?:/\s*(?:s|sec|m|min|h|d|day)\s*)?")
 }
 
 /// Implements [`JsonSchema`] for a type that is parsed by hand.
@@ -74,45 +66,18 @@ macro_rules! schemas {
 }
 
 schemas! {
-    TimeSpan: |_| {
-        "type": "string",
-        "description": "A length of time: a number and a unit of us, ms, s, m, h or d, or several, the largest first.",
-        "examples": ["50ms", "1.5s", "2h", "5h30m"],
-        "pattern": concat!(
-            r"^\s*(?:", number!(), r"\s*d\s*)?(?:", number!(), r"\s*h\s*)?(?:", number!(), r"\s*m\s*)?(?:",
-            number!(), r"\s*s\s*)?(?:", number!(), r"\s*ms\s*)?(?:", number!(), r"\s*[uµ]s\s*)?$"
-        ),
-        // Each part of the pattern is optional, but not all of them.
-        "allOf": [{"pattern": "[0-9]"}],
-    };
-    ByteSize: |_| {
-        "type": "string",
-        "description": "A number of bytes: a number and a unit of B, KB, MB, GB, TB, KiB, MiB, GiB or TiB.",
-        "examples": ["512MiB", "16GB"],
-        "pattern": concat!(size!(), "$"),
-    };
-    ByteRate: |_| {
-        "type": "string",
-        "description": "Bytes per second.",
-        "examples": ["200MB/s", "1.5GiB/s"],
-        "pattern": concat!(size!(), r"/s\s*$"),
-    };
     RequestRate: |_| {
         "description": "Requests per second, or a number of requests per s, min, h or day.",
         "examples": [5, 0.2, "4/h", "100/min"],
         "type": ["number", "string"],
         "minimum": 0,
-        "pattern": concat!(
-            r"^\s*\+?", number!(), r"(?:[eE][+-]?[0-9]+)?\s*(?:/\s*(?:s|sec|m|min|h|d|day)\s*)?$"
-        ),
+        "pattern": rate_pattern() + "$",
     };
     RateLimit: |_| {
         "type": "string",
         "description": "A number of requests per s, min, h or day, and after a colon how many may come at once.",
         "examples": ["100/s", "100/s:20"],
-        "pattern": concat!(
-            r"^\s*\+?", number!(), r"(?:[eE][+-]?[0-9]+)?\s*(?:/\s*(?:s|sec|m|min|h|d|day)\s*)?(?::\s*\+?0*[1-9][0-9]*\s*)?$"
-        ),
+        "pattern": rate_pattern() + r"(?::\s*\+?0*[1-9][0-9]*\s*)?$",
     };
     HostName: |_| {
         "type": "string",

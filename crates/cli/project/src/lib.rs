@@ -10,26 +10,25 @@ mod example;
 mod flags;
 mod json_schema;
 mod manifest_text;
-mod quantity;
 mod schema;
+mod sweep_plan;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub use cudock_base::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use edit::edit_serve;
 pub use error::ProjectError;
 pub use example::{EXAMPLES, Example};
 pub use flags::{DeployFlags, SweepFlags, WorkloadFlags, choice};
 pub use json_schema::json_schema;
 pub use manifest_text::ManifestText;
-pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
-    CapabilityRange, Data, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect, EarlyTermination,
-    ElementType, FailLevel, GatewayOptions, Goal, HostName, ImageBuild, ImageColor, ImageFilter, ImageLayout,
-    ImageOptions, ImageSize, KeepLoaded, LimitOptions, Lint, Manifest, MetricOptions, MetricOrigin,
-    MetricSyntax, NamedTarget, Needs, Objective, ParameterOptions, ParameterValue, PassMode, PolicyName,
-    Precision, RateLimit, RequestRate, SamplerName, ScoreFunction, ServeOptions, SpotChoice, SpotUse, Start,
-    SweepOptions, TensorDeclaration, TextOptions, TryModel, Workload, WorkloadKind,
+    CapabilityRange, Data, DayRate, Deploy, DeployTarget, DeviceChoice, Dialect, ElementType, FailLevel,
+    GatewayOptions, HostName, ImageBuild, ImageColor, ImageFilter, ImageLayout, ImageOptions, ImageSize,
+    KeepLoaded, Lint, Manifest, NamedTarget, Needs, Precision, RateLimit, RequestRate, ScoreFunction,
+    ServeOptions, SpotChoice, SpotUse, Start, TensorDeclaration, TextOptions, TryModel, Workload,
+    WorkloadKind,
 };
 
 pub const FILE_NAME: &str = "cudock.toml";

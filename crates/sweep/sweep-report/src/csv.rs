@@ -3,7 +3,7 @@
 use cudock_base::Timestamp;
 use cudock_sweep::{Sweep, Trial};
 
-use super::values::{reason, run_time, scores, steps};
+use super::values::{reason, steps};
 
 /// The trials by number. Columns of parameters and metrics have a prefix, so that their names cannot collide.
 pub fn csv(sweep: &Sweep, now: Timestamp) -> String {
@@ -22,13 +22,13 @@ fn cells(sweep: &Sweep, trial: &Trial, now: Timestamp) -> Vec<String> {
     let mut cells = vec![trial.id.to_string(), trial.status.name().to_owned()];
     let value = |name: &str| trial.parameters.get(name).map(ToString::to_string).unwrap_or_default();
     cells.extend(plan.space.parameters.iter().map(|parameter| value(&parameter.name)));
-    let scores = scores(trial, &plan.objectives).into_iter();
+    let scores = trial.scores(&plan.objectives).into_iter();
     cells.extend(scores.map(|score| score.map(|score| format!("{score:?}")).unwrap_or_default()));
     cells.extend([
         steps(trial, &plan.objectives).to_string(),
         trial.attempts.len().to_string(),
-        format!("{:.3}", run_time(trial, now).as_secs_f64()),
-        sweep.trial_cost(trial, now).to_string(),
+        format!("{:.3}", trial.run_time(now).as_secs_f64()),
+        trial.cost(now).to_string(),
         reason(trial, &plan.objectives).unwrap_or_default(),
     ]);
     cells

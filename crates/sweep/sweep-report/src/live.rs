@@ -6,7 +6,7 @@ use cudock_base::{Timestamp, text};
 use cudock_sweep::{Sweep, Trial};
 
 use super::text::{phase, state, totals};
-use super::values::{best, curve, number, parameters, run_time, scores};
+use super::values::{number, parameters};
 
 const BAR: usize = 24;
 const CURVE: usize = 16;
@@ -41,7 +41,7 @@ fn leader(sweep: &Sweep) -> Option<String> {
     let front = sweep.front();
     let leader = front.first()?;
     let objectives = &sweep.plan().objectives;
-    let scores = objectives.iter().zip(scores(leader, objectives)).filter_map(|(objective, score)| {
+    let scores = objectives.iter().zip(leader.scores(objectives)).filter_map(|(objective, score)| {
         score.map(|score| format!("{} {}", objective.metric, number(score)))
     });
     let scores = scores.collect::<Vec<_>>().join(", ");
@@ -65,15 +65,15 @@ fn table(sweep: &Sweep, trials: &[&Trial], now: Timestamp) -> Vec<String> {
     table.column("TIME", Align::Right);
     table.column("PARAMETERS", Align::Left);
     for trial in trials {
-        let values: Vec<f64> = curve(trial, &objective.metric).iter().map(|point| point.value).collect();
+        let values: Vec<f64> = trial.curve(&objective.metric).iter().map(|point| point.value).collect();
         table.row(vec![
             trial.id.to_string(),
             trial.status.name().to_owned(),
             values.len().to_string(),
             values.last().copied().map(number).unwrap_or_default(),
-            best(objective.goal, values.iter().copied()).map(number).unwrap_or_default(),
+            objective.goal.best(values.iter().copied()).map(number).unwrap_or_default(),
             sparkline(&values),
-            duration(run_time(trial, now)),
+            duration(trial.run_time(now)),
             parameters(&trial.parameters),
         ]);
     }

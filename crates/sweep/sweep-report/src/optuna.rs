@@ -7,7 +7,7 @@ use cudock_base::Timestamp;
 use cudock_sweep::{Distribution, Goal, Parameter, ParameterValue, Sweep, Trial, TrialStatus};
 use serde_json::{Value, json};
 
-use super::values::{as_float, curve, numbered, reason};
+use super::values::{numbered, reason};
 
 /// Operations of the journal.
 mod op {
@@ -108,7 +108,7 @@ fn trial_line(sweep: &Sweep, trial: &Trial, space: &[(&Parameter, Value)], now: 
         distributions.insert(parameter.name.clone(), Value::String(distribution.to_string()));
         params.insert(parameter.name.clone(), json!(value));
     }
-    let mut user_attrs = json!({"cost_usd": sweep.trial_cost(trial, now), "attempts": trial.attempts.len()});
+    let mut user_attrs = json!({"cost_usd": trial.cost(now), "attempts": trial.attempts.len()});
     if let (Some(attrs), Some(reason)) = (user_attrs.as_object_mut(), reason(trial, objectives)) {
         attrs.insert("reason".to_owned(), Value::String(reason));
     }
@@ -148,7 +148,7 @@ fn intermediate_values(sweep: &Sweep, trial: &Trial) -> String {
     let [objective] = sweep.plan().objectives.as_slice() else {
         return String::new();
     };
-    let points = numbered(curve(trial, &objective.metric));
+    let points = numbered(trial.curve(&objective.metric));
     let pairs = points.iter().map(|(step, value)| format!("\"{step}\":{}", python_float(*value)));
     pairs.collect::<Vec<_>>().join(",")
 }
@@ -169,7 +169,7 @@ fn with_intermediate_values(line: &str, pairs: &str) -> String {
 
 /// The lowest and highest number that trials have for a parameter.
 fn observed(sweep: &Sweep, name: &str) -> Option<(f64, f64)> {
-    let values = sweep.trials().iter().filter_map(|trial| as_float(trial.parameters.get(name)?));
+    let values = sweep.trials().iter().filter_map(|trial| trial.parameters.get(name)?.as_number());
     values.map(|value| (value, value)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
@@ -180,7 +180,7 @@ fn internal(distribution: &Distribution, value: &ParameterValue) -> Option<f64> 
             let index = choices.iter().position(|choice| choice == value)?;
             u32::try_from(index).ok().map(f64::from)
         }
-        _ => as_float(value),
+        _ => value.as_number(),
     }
 }
 

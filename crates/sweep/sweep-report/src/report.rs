@@ -8,7 +8,7 @@ use cudock_sweep::{Assignment, Goal, ParameterValue, Sweep, TargetReached, Trial
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::values::{reason, run_time, scores, steps};
+use super::values::{reason, steps};
 
 /// A sweep and its trials.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -118,12 +118,12 @@ fn trial_report<'s>(
         id: trial.id.0,
         state: trial.status.name(),
         parameters: &trial.parameters,
-        best: names.zip(scores(trial, objectives)).collect(),
+        best: names.zip(trial.scores(objectives)).collect(),
         steps: steps(trial, objectives),
         reason: reason(trial, objectives),
         log: logs.of(trial.id).map_or(&[], |log| &log.lines),
-        cost: sweep.trial_cost(trial, now),
-        seconds: run_time(trial, now).as_secs_f64(),
+        cost: trial.cost(now),
+        seconds: trial.run_time(now).as_secs_f64(),
         attempts: trial.attempts.len(),
     }
 }

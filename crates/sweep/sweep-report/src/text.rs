@@ -6,7 +6,7 @@ use cudock_base::{Timestamp, text};
 use cudock_sweep::failure_logs::{FailureLogs, LogTail, MAX_LINES};
 use cudock_sweep::{Goal, Objective, Sweep, TargetReached, Trial};
 
-use super::values::{listed, number, parameters, reason, run_time, scores, status_counts, steps};
+use super::values::{listed, number, parameters, reason, status_counts, steps};
 
 /// Columns of a screen.
 const COLUMNS: usize = 100;
@@ -126,7 +126,7 @@ fn goal(objective: &Objective) -> &'static str {
 
 /// The scores of a trial: "accuracy 0.91 (maximize)".
 fn score_text(trial: &Trial, objectives: &[Objective]) -> String {
-    let scores = objectives.iter().zip(scores(trial, objectives)).filter_map(|(objective, score)| {
+    let scores = objectives.iter().zip(trial.scores(objectives)).filter_map(|(objective, score)| {
         let name = text::truncate(&objective.metric, 40);
         score.map(|score| format!("{name} {} ({})", number(score), goal(objective)))
     });
@@ -173,13 +173,13 @@ fn table(sweep: &Sweep, trials: &[&Trial], now: Timestamp, is_verbose: bool) -> 
     table.column("PARAMETERS", Align::Left);
     for trial in trials {
         let mut cells = vec![trial.id.to_string(), trial.status.name().to_owned()];
-        let scores = scores(trial, objectives).into_iter();
+        let scores = trial.scores(objectives).into_iter();
         cells.extend(scores.map(|score| score.map(number).unwrap_or_default()));
-        let cost = sweep.price_per_hour().map(|_| sweep.trial_cost(trial, now).rounded());
+        let cost = sweep.price_per_hour().map(|_| trial.cost(now).rounded());
         let values = if is_verbose { parameters(&trial.parameters) } else { String::new() };
         cells.extend([
             steps(trial, objectives).to_string(),
-            duration(run_time(trial, now)),
+            duration(trial.run_time(now)),
             cost.unwrap_or_default(),
             reason(trial, objectives).unwrap_or_default(),
             values,

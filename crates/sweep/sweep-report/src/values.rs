@@ -1,45 +1,11 @@
 //! Values that the views derive from a trial.
 
-use std::time::Duration;
-
-use cudock_base::{Timestamp, text};
-use cudock_sweep::{
-    Assignment, Goal, MetricPoint, Objective, ParameterValue, Sweep, Trial, TrialAttempt, TrialStatus,
-};
-
-/// The curve of a metric in the last attempt; empty if there is none.
-pub(crate) fn curve<'t>(trial: &'t Trial, metric: &str) -> &'t [MetricPoint] {
-    trial.attempt().and_then(|attempt| attempt.curves.get(metric)).map_or(&[], Vec::as_slice)
-}
-
-/// The values of a trial by objective: its result, or what it has reached so far. Like results, a value is the best of its
-/// curve if there is one objective, and the last if there are several.
-pub(crate) fn scores(trial: &Trial, objectives: &[Objective]) -> Vec<Option<f64>> {
-    if let Some(result) = &trial.result {
-        return result.iter().copied().map(Some).collect();
-    }
-    let score = |objective: &Objective| {
-        let mut values = curve(trial, &objective.metric).iter().map(|point| point.value);
-        match objectives {
-            [only] => best(only.goal, values),
-            _ => values.next_back().filter(|value| value.is_finite()),
-        }
-    };
-    objectives.iter().map(score).collect()
-}
-
-/// The best of the finite values.
-pub(crate) fn best(goal: Goal, values: impl Iterator<Item = f64>) -> Option<f64> {
-    let better = |a: f64, b: f64| match goal {
-        Goal::Minimize => a.min(b),
-        Goal::Maximize => a.max(b),
-    };
-    values.filter(|value| value.is_finite()).reduce(better)
-}
+use cudock_base::text;
+use cudock_sweep::{Assignment, MetricPoint, Objective, Sweep, Trial, TrialStatus};
 
 /// Reports of the first objective in the last attempt.
 pub(crate) fn steps(trial: &Trial, objectives: &[Objective]) -> usize {
-    objectives.first().map_or(0, |objective| curve(trial, &objective.metric).len())
+    objectives.first().map_or(0, |objective| trial.curve(&objective.metric).len())
 }
 
 /// The step of each point: what the program called it if it always did, in ascending order; else the number of the report.
@@ -50,30 +16,12 @@ pub(crate) fn numbered(points: &[MetricPoint]) -> Vec<(u64, f64)> {
     named.filter(ascends).unwrap_or_else(|| (1..).zip(points.iter().map(|point| point.value)).collect())
 }
 
-/// How long all attempts of a trial ran, up to now.
-pub(crate) fn run_time(trial: &Trial, now: Timestamp) -> Duration {
-    let time = |attempt: &TrialAttempt| {
-        if attempt.end.is_some() { attempt.ran } else { now.since(attempt.starting) }
-    };
-    trial.attempts.iter().map(time).sum()
-}
-
 /// The reason why a trial ended, without its number and status, which the caller prints next to it.
 pub(crate) fn reason(trial: &Trial, objectives: &[Objective]) -> Option<String> {
     let ending = trial.ending(objectives)?;
     let subject = format!("trial {} {}", trial.id, trial.status.name());
     let rest = ending.strip_prefix(&subject).unwrap_or(&ending);
     Some(text::truncate(rest.trim_start_matches([':', ' ']), 300)).filter(|reason| !reason.is_empty())
-}
-
-/// The number that a parameter is, if it is one.
-#[allow(clippy::cast_precision_loss, reason = "a position on a chart, or a float in a file")]
-pub(crate) fn as_float(value: &ParameterValue) -> Option<f64> {
-    match value {
-        ParameterValue::Int(value) => Some(*value as f64),
-        ParameterValue::Float(value) => Some(*value),
-        ParameterValue::Bool(_) | ParameterValue::Text(_) => None,
-    }
 }
 
 /// Parameters on one line: `lr=0.01 optimizer=adam`.
@@ -124,6 +72,8 @@ pub(crate) fn listed(sweep: &Sweep) -> Vec<&Trial> {
 
 #[cfg(test)]
 mod tests {
+    use cudock_base::Timestamp;
+
     use super::*;
 
     #[test]
@@ -150,13 +100,5 @@ mod tests {
         assert_eq!(numbered(&[point(Some(10), 1.0), point(Some(20), 2.0)]), [(10, 1.0), (20, 2.0)]);
         assert_eq!(numbered(&[point(Some(10), 1.0), point(Some(10), 2.0)]), [(1, 1.0), (2, 2.0)]);
         assert_eq!(numbered(&[point(Some(10), 1.0), point(None, 2.0)]), [(1, 1.0), (2, 2.0)]);
-    }
-
-    #[test]
-    fn the_best_value_is_finite() {
-        let values = || [f64::NAN, 0.5, f64::INFINITY, 0.7].into_iter();
-        assert_eq!(best(Goal::Maximize, values()), Some(0.7));
-        assert_eq!(best(Goal::Minimize, values()), Some(0.5));
-        assert_eq!(best(Goal::Minimize, [f64::NAN].into_iter()), None);
     }
 }

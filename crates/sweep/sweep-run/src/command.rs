@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use cudock_project::PassMode;
-use cudock_sweep::config::{MetricSource, SweepPlan};
-use cudock_sweep::space::Assignment;
+use cudock_sweep::{Assignment, MetricSource, PassMode, SweepPlan};
 
 use crate::layout::TrialDir;
 

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cudock_base::Timestamp;
-use cudock_sweep::journal::{Event, JournalError, SweepEnd, SweepLog, TrialId};
-use cudock_sweep::state::{MachineSlots, Sweep, SweepAction};
+use cudock_sweep::{Event, JournalError, MachineSlots, Sweep, SweepAction, SweepEnd, SweepLog, TrialId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::layout::SweepDir;

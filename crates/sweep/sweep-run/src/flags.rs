@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cudock_base::{UsageError, Usd};
 use cudock_project::SweepFlags;
-use cudock_sweep::config::SweepPlan;
+use cudock_sweep::SweepPlan;
 
 /// Default time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);

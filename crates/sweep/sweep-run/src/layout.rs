@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::FileError;
 use cudock_sweep::failure_logs::{FailureLogs, LogTail};
-use cudock_sweep::journal::TrialId;
-use cudock_sweep::state::{Sweep, Trial, TrialStatus};
+use cudock_sweep::{Sweep, Trial, TrialId, TrialStatus};
 
 use crate::local::trial_log::last_lines;
 

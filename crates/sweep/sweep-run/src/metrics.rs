@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use cudock_base::text::strip_ansi;
-use cudock_sweep::config::MetricFormat;
+use cudock_sweep::MetricFormat;
 use regex::Regex;
 use serde_json::Value;
 

@@ -1,9 +1,7 @@
 //! Shared by the runners of services: the command of a trial, and the metrics in its output.
 
 use cudock_base::bug::Parts;
-use cudock_sweep::config::{MetricSource, SweepPlan};
-use cudock_sweep::journal::{Event, TrialId};
-use cudock_sweep::space::Assignment;
+use cudock_sweep::{Assignment, Event, MetricSource, SweepPlan, TrialId};
 
 use crate::command::with_parameters;
 use crate::metrics::LineParser;

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use cudock_base::{FileError, Timestamp, UsageError};
-use cudock_sweep::journal::{Event, StopReason, TrialId};
-use cudock_sweep::state::{Sweep, Trial};
+use cudock_sweep::{Event, StopReason, Sweep, Trial, TrialId};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::SweepDir;

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use cudock_base::text::error_chain;
 use cudock_base::{ErrorKind, FileError, Report, Timestamp, UsageError, Usd};
 use cudock_project::{Project, ProjectError, SweepFlags};
-use cudock_sweep::config::{SweepPlan, resolve};
-use cudock_sweep::journal::{Event, Journal, JournalError, SweepLog};
-use cudock_sweep::state::Sweep;
+use cudock_sweep::{Event, Journal, JournalError, Sweep, SweepLog, SweepPlan};
 
 use crate::drive::{DriveEnd, DriveError, SweepDriver, SweepObserver};
 use crate::flags::{self, assign_gpus};
@@ -153,7 +151,7 @@ impl ProjectSweep {
     ) -> Result<DriveEnd, SweepError> {
         let journal = self.directory.journal();
         if !journal.exists() {
-            let mut plan = resolve(&self.project)?;
+            let mut plan = self.project.sweep_plan()?;
             plan.name.clone_from(&self.name);
             flags::apply(flags, &mut plan);
             let stated = self.project.manifest.sweep.as_ref().and_then(|sweep| sweep.gpus_per_trial);
@@ -198,7 +196,7 @@ impl ProjectSweep {
         if self.directory.journal().exists() {
             return Ok(self.read()?.plan().clone());
         }
-        let mut plan = resolve(&self.project)?;
+        let mut plan = self.project.sweep_plan()?;
         plan.name.clone_from(&self.name);
         flags::apply(flags, &mut plan);
         plan.check()?;
@@ -243,7 +241,7 @@ impl ProjectSweep {
 
     /// Says so if `cudock.toml` now describes another sweep than the one that is resumed.
     fn check_unchanged(&self, plan: &SweepPlan, observer: &dyn SweepObserver) {
-        let is_same = match resolve(&self.project) {
+        let is_same = match self.project.sweep_plan() {
             Ok(now) => {
                 now.space == plan.space && now.command == plan.command && now.objectives == plan.objectives
             }

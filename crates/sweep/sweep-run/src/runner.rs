@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use cudock_base::Timestamp;
-use cudock_sweep::journal::{Event, TrialHandle, TrialId};
-use cudock_sweep::space::Assignment;
+use cudock_sweep::{Assignment, Event, TrialHandle, TrialId};
 
 /// Runs attempts of trials, and reports their events.
 pub trait Runner {

@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 use cudock_base::{Rng, Timestamp};
-use cudock_project::{Goal, ParameterValue, PassMode};
-use cudock_sweep::policy::{EvaluationSchedule, Slack};
+use cudock_sweep::policy::{Asha, Bandit, EvaluationSchedule, Median, Slack};
 use cudock_sweep::{
-    AttemptEnd, Distribution, Event, Journal, MetricFormat, MetricSource, Objective, Parameter, Record,
-    SamplerKind, Space, Sweep, SweepLimits, SweepPlan, TerminationPolicy, TrialHandle, TrialId,
+    AttemptEnd, Distribution, Event, Goal, Journal, MetricFormat, MetricSource, Objective, Parameter,
+    ParameterValue, PassMode, Record, SamplerKind, Space, Sweep, SweepLimits, SweepPlan, TerminationPolicy,
+    TrialHandle, TrialId,
 };
 
 const EVENTS: usize = 100_000;
@@ -19,9 +19,9 @@ fn main() {
     let schedule = EvaluationSchedule { interval: 1, delay: 0 };
     let policies = [
         ("none", None),
-        ("bandit", Some(TerminationPolicy::Bandit { slack: Slack::Amount(1e9), schedule })),
-        ("median", Some(TerminationPolicy::Median { schedule })),
-        ("asha", Some(TerminationPolicy::Asha { min_steps: 1, max_steps: None, reduction: 4 })),
+        ("bandit", Some(TerminationPolicy::Bandit(Bandit { slack: Slack::Amount(1e9), schedule }))),
+        ("median", Some(TerminationPolicy::Median(Median { schedule }))),
+        ("asha", Some(TerminationPolicy::Asha(Asha { min_steps: 1, max_steps: None, reduction: 4 }))),
     ];
     for (name, policy) in policies {
         let directory = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::io::{self, BufRead as _, Write as _};
 
-use cudock_sweep::policy::{Decision, History, evaluate};
+use cudock_sweep::policy::{Decision, History};
 use cudock_sweep::{Goal, TerminationPolicy, TrialId};
 use serde::Deserialize;
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             (Line::Report { trial, value }, Some((policy, history))) => {
                 history.report(trial, value.parse()?);
-                let decision = evaluate(policy, history, trial);
+                let decision = policy.evaluate(history, trial);
                 let answer = if decision.as_ref().is_some_and(Decision::is_stop) { "stop" } else { "go on" };
                 let why = decision.map(|decision| format!(": {decision}")).unwrap_or_default();
                 writeln!(out, "{answer}{why}")?;

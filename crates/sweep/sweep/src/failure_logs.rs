@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::journal::TrialId;
+use crate::trial_id::TrialId;
 
 /// Maximum number of lines that are kept of a log.
 pub const MAX_LINES: usize = 10;

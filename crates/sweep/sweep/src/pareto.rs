@@ -1,8 +1,6 @@
 //! The Pareto front: results that no other is better than.
 
-use cudock_project::Goal;
-
-use crate::policy::Score;
+use crate::objective::Goal;
 
 /// Whether a result is at least as good as another in each objective, and better in one.
 pub fn dominates(a: &[f64], b: &[f64], goals: &[Goal]) -> bool {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cudock_project::ParameterValue;
 use serde::{Deserialize, Serialize};
 
 use crate::normal;
+use crate::parameter_value::ParameterValue;
 
 /// The values of one trial, by parameter. Parameters whose condition does not hold are absent.
 pub type Assignment = BTreeMap<String, ParameterValue>;
@@ -148,7 +148,7 @@ impl Distribution {
     /// The share of draws below a value: the inverse of [`quantile`](Self::quantile), in the middle of the draws that give
     /// the value where there are several. None for a choice and for values of another type.
     pub(crate) fn unit(&self, value: &ParameterValue) -> Option<f64> {
-        let x = number(value)?;
+        let x = value.as_number()?;
         let share = |x: f64, min: f64, max: f64| if max > min { (x - min) / (max - min) } else { 0.5 };
         let unit = match *self {
             Self::Choice(_) => return None,
@@ -260,15 +260,6 @@ fn index(unit: f64, count: usize) -> usize {
     ((unit * count as f64) as usize).min(count.saturating_sub(1))
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a coordinate")]
-fn number(value: &ParameterValue) -> Option<f64> {
-    match *value {
-        ParameterValue::Int(value) => Some(value as f64),
-        ParameterValue::Float(value) => Some(value),
-        ParameterValue::Bool(_) | ParameterValue::Text(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,7 +303,7 @@ mod tests {
                 let value = distribution.quantile(f64::from(hundredth) / 100.0).unwrap();
                 let unit = distribution.unit(&value).unwrap();
                 let again = distribution.quantile(unit).unwrap();
-                let (a, b) = (number(&value).unwrap(), number(&again).unwrap());
+                let (a, b) = (value.as_number().unwrap(), again.as_number().unwrap());
                 assert!((a - b).abs() <= a.abs().max(1.0) * 1e-5, "{distribution:?}: {value:?} {again:?}");
             }
         }

@@ -18,11 +18,11 @@ mod rate;
 mod serve;
 mod spot;
 mod start;
-mod sweep;
 mod workload;
 
 use std::collections::BTreeMap;
 
+use cudock_sweep::SweepOptions;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -41,10 +41,6 @@ pub use serve::tensor::{ElementType, TensorDeclaration};
 pub use serve::{DeviceChoice, KeepLoaded, Precision, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;
-pub use sweep::{
-    EarlyTermination, Goal, LimitOptions, MetricOptions, MetricOrigin, MetricSyntax, Objective,
-    ParameterOptions, ParameterValue, PassMode, PolicyName, SamplerName, SweepOptions,
-};
 pub use workload::{Workload, WorkloadKind};
 
 /// The whole file.

@@ -11,11 +11,10 @@ use std::time::Duration;
 use cudock_azure::{WorkKind, deployment, open_job, open_jobs, sweep_deployment};
 use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
-use cudock_project::{PassMode, Project, TimeSpan, WorkloadKind};
-use cudock_sweep::{MachineSlots, MetricSource, SweepPlan};
+use cudock_project::{Project, TimeSpan, WorkloadKind};
+use cudock_sweep::{Inexpressible, MachineSlots, MetricSource, PassMode, SweepPlan};
 use cudock_sweep_run::{DriveEnd, DriveError, ProjectSweep, SweepDriver, SweepObserver};
 
-use self::native::Inexpressible;
 use self::service_runner::{RunnerMachine, ServiceRunner};
 use self::trial_jobs::{SingleJobs, TrialJobs};
 use crate::create::attached::{DeployOutput, Ended};

@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use cudock_base::Usd;
 use cudock_base::shell::quote;
-use cudock_project::PassMode;
-use cudock_sweep::policy::{EvaluationSchedule, Slack};
-use cudock_sweep::{
-    Distribution, Goal, MetricSource, ParameterValue, SamplerKind, SweepPlan, TerminationPolicy,
-};
+use cudock_sweep::{Distribution, Goal, Inexpressible, MetricSource, ParameterValue, PassMode, SweepPlan};
 use serde_json::{Map, Value, json};
 
 use crate::create::placements::affordable_time;
@@ -26,34 +22,28 @@ pub(super) fn job(
     left: Duration,
 ) -> Result<Value, Inexpressible> {
     if let Some(name) = &plan.machine {
-        return Err(inexpressible(&format!(
+        return Err(Inexpressible::new(format!(
             "parameter `{name}` chooses sizes, and the service runs all trials on one"
         )));
     }
     let [objective] = plan.objectives.as_slice() else {
-        return Err(inexpressible("it has several objectives"));
+        return Err(Inexpressible::new("it has several objectives"));
     };
     if !matches!(plan.metrics, MetricSource::Mlflow { .. }) {
-        return Err(inexpressible(
+        return Err(Inexpressible::new(
             "the service reads metrics from MLflow only (`from = \"mlflow\"` in [sweep.metrics])",
         ));
     }
     if plan.pass != PassMode::Arguments {
-        return Err(inexpressible("the service passes parameters as arguments only"));
+        return Err(Inexpressible::new("the service passes parameters as arguments only"));
     }
     let mut space = Map::new();
     for parameter in &plan.space.parameters {
         if !parameter.conditions.is_empty() {
-            return Err(inexpressible(&format!("parameter `{}` has conditions", parameter.name)));
+            return Err(Inexpressible::new(format!("parameter `{}` has conditions", parameter.name)));
         }
         space.insert(parameter.name.clone(), distribution(&parameter.name, &parameter.distribution)?);
     }
-    let sampling = match plan.sampler {
-        SamplerKind::Grid => json!({"type": "grid"}),
-        SamplerKind::Random => json!({"type": "random", "seed": seed(plan)}),
-        SamplerKind::Sobol => json!({"type": "random", "rule": "sobol", "seed": seed(plan)}),
-        SamplerKind::Tpe { .. } => return Err(inexpressible("the service has no TPE sampler")),
-    };
     let affordable = plan.limits.dollars.map(|dollars| affordable_time(dollars, price_per_hour));
     let timeout = [plan.limits.timeout, affordable].into_iter().flatten().fold(left, Duration::min);
     let mut limits = Map::new();
@@ -73,7 +63,7 @@ pub(super) fn job(
         "type": "sweep",
         "trial": {"command": command(plan)},
         "search_space": space,
-        "sampling_algorithm": sampling,
+        "sampling_algorithm": plan.sampler.azure_ml(plan.seed)?,
         "objective": {
             "primary_metric": objective.metric,
             "goal": if objective.goal == Goal::Minimize { "minimize" } else { "maximize" },
@@ -82,23 +72,9 @@ pub(super) fn job(
         "resources": {"instance_type": size},
     });
     if let (Some(policy), Value::Object(job)) = (&plan.policy, &mut job) {
-        job.insert("early_termination".to_owned(), early_termination(policy)?);
+        job.insert("early_termination".to_owned(), policy.azure_ml()?);
     }
     Ok(job)
-}
-
-/// A property of the sweep that the service cannot express.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Inexpressible(String);
-
-fn inexpressible(reason: &str) -> Inexpressible {
-    Inexpressible(reason.to_owned())
-}
-
-/// Seeds of the service have 31 bits.
-fn seed(plan: &SweepPlan) -> u64 {
-    plan.seed & 0x7fff_ffff
 }
 
 /// `{name}` becomes the service's own notation; parameters without one are arguments at the end.
@@ -154,7 +130,7 @@ fn distribution(name: &str, distribution: &Distribution) -> Result<Value, Inexpr
             json!({"type": "choice", "values": (*start..*end).collect::<Vec<i64>>()})
         }
         Distribution::RandInt { .. } => {
-            return Err(inexpressible(&format!("integers of parameter `{name}` do not begin at 0")));
+            return Err(Inexpressible::new(format!("integers of parameter `{name}` do not begin at 0")));
         }
     })
 }
@@ -169,41 +145,8 @@ fn choice(value: &ParameterValue) -> Value {
     }
 }
 
-fn early_termination(policy: &TerminationPolicy) -> Result<Value, Inexpressible> {
-    let (mut fields, schedule) = match policy {
-        TerminationPolicy::Bandit { slack: Slack::Factor(factor), schedule } => {
-            (json!({"type": "bandit", "slack_factor": factor}), schedule)
-        }
-        TerminationPolicy::Bandit { slack: Slack::Amount(amount), schedule } => {
-            (json!({"type": "bandit", "slack_amount": amount}), schedule)
-        }
-        TerminationPolicy::Median { schedule } => (json!({"type": "median_stopping"}), schedule),
-        TerminationPolicy::Truncation { percentage, exclude_finished: false, schedule }
-            if percentage.fract() == 0.0 =>
-        {
-            #[allow(clippy::cast_possible_truncation, reason = "a whole number of percent")]
-            let percentage = *percentage as i64;
-            (json!({"type": "truncation_selection", "truncation_percentage": percentage}), schedule)
-        }
-        TerminationPolicy::Truncation { .. } => {
-            return Err(inexpressible("it truncates by whole percent, ended trials included"));
-        }
-        TerminationPolicy::Asha { .. } | TerminationPolicy::Hyperband { .. } => {
-            return Err(inexpressible("the service has neither ASHA nor Hyperband"));
-        }
-    };
-    let EvaluationSchedule { interval, delay } = schedule;
-    if let Value::Object(fields) = &mut fields {
-        fields.insert("evaluation_interval".to_owned(), json!(interval));
-        fields.insert("delay_evaluation".to_owned(), json!(delay));
-    }
-    Ok(fields)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use cudock_project::Project;
 
     use super::*;
@@ -217,7 +160,7 @@ mod tests {
     fn plan(text: &str) -> SweepPlan {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
-        cudock_sweep::resolve(&Project::open(Path::new(directory.path())).unwrap()).unwrap()
+        Project::open(directory.path()).unwrap().sweep_plan().unwrap()
     }
 
     fn job_of(plan: &SweepPlan) -> Result<Value, Inexpressible> {

@@ -84,7 +84,7 @@ fn written_manifests_are_sweeps() {
             std::fs::write(directory.path().join(file.name), file.text).unwrap();
         }
         let project = cudock_project::Project::open(directory.path()).unwrap();
-        let plan = cudock_sweep::resolve(&project).unwrap();
+        let plan = project.sweep_plan().unwrap();
         assert!(plan.limits.trials.is_some() && !plan.space.parameters.is_empty(), "{name}");
     }
 }

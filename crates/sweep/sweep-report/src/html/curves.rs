@@ -6,7 +6,7 @@ use cudock_base::text;
 use cudock_sweep::{Objective, Trial};
 
 use super::{Drawing, HEIGHT, MARGIN, UP, WIDTH};
-use crate::values::{curve, number, numbered};
+use crate::values::{number, numbered};
 
 /// Points of a curve that are drawn; of longer ones every nth is.
 const MAX_POINTS: usize = 300;
@@ -16,7 +16,7 @@ pub(super) fn curves(drawing: &Drawing<'_>, objective: &Objective) -> Option<Str
     let curves: Vec<(&Trial, Vec<(u64, f64)>)> = drawing
         .trials
         .iter()
-        .map(|trial| (*trial, thinned(numbered(curve(trial, &objective.metric)))))
+        .map(|trial| (*trial, thinned(numbered(trial.curve(&objective.metric)))))
         .filter(|(_, points)| points.iter().any(|(_, value)| value.is_finite()))
         .collect();
     let points = || curves.iter().flat_map(|(_, points)| points);

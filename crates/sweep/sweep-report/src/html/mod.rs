@@ -17,7 +17,7 @@ use cudock_base::{Digest, Timestamp, text};
 use cudock_sweep::{Sweep, Trial, TrialId};
 
 use super::text::{answer, state};
-use super::values::{listed, number, parameters, reason, run_time, scores, steps};
+use super::values::{listed, number, parameters, reason, steps};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 360.0;
@@ -131,10 +131,10 @@ fn table(sweep: &Sweep, listed: &[&Trial], now: Timestamp) -> String {
 fn row(sweep: &Sweep, trial: &Trial, now: Timestamp) -> String {
     let plan = sweep.plan();
     let why = reason(trial, &plan.objectives).unwrap_or_default();
-    let time = run_time(trial, now);
-    let cost = sweep.price_per_hour().map(|_| sweep.trial_cost(trial, now));
+    let time = trial.run_time(now);
+    let cost = sweep.price_per_hour().map(|_| trial.cost(now));
     let id = trial.id;
-    let scores = scores(trial, &plan.objectives).into_iter().map(|score| match score {
+    let scores = trial.scores(&plan.objectives).into_iter().map(|score| match score {
         Some(score) => numeric(&score.to_string(), &number(score)),
         None => numeric("", ""),
     });

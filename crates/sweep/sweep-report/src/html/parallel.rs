@@ -6,7 +6,7 @@ use cudock_base::text;
 use cudock_sweep::{Distribution, ParameterValue, Trial};
 
 use super::{Drawing, HEIGHT, WIDTH};
-use crate::values::{as_float, number, scores};
+use crate::values::number;
 
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = HEIGHT - 34.0;
@@ -36,7 +36,7 @@ pub(super) fn parallel(drawing: &Drawing<'_>) -> Option<String> {
         .trials
         .iter()
         .filter_map(|trial| {
-            Some((*trial, scores(trial, objectives).into_iter().collect::<Option<Vec<f64>>>()?))
+            Some((*trial, trial.scores(objectives).into_iter().collect::<Option<Vec<f64>>>()?))
         })
         .collect();
     if scored.is_empty() {
@@ -125,7 +125,7 @@ fn column<'s>(
         Distribution::Choice(choices) => CoordinateScale::Choices(choices),
         other => CoordinateScale::Numbers(numeric_axis(
             other,
-            values.iter().filter_map(|value| as_float((*value)?)),
+            values.iter().filter_map(|value| (*value)?.as_number()),
         )),
     };
     let place = |value: Option<&ParameterValue>| {
@@ -136,7 +136,7 @@ fn column<'s>(
                 number.map(|number| choice_place(number, choices.len()))
             }
             (CoordinateScale::Numbers(axis), Some(value)) => {
-                as_float(value).map(|value| axis.coordinate(value))
+                value.as_number().map(|value| axis.coordinate(value))
             }
         };
         place.unwrap_or(INACTIVE)

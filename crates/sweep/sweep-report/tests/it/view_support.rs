@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cudock_base::{Timestamp, Usd};
 use cudock_sweep::failure_logs::FailureLogs;
-use cudock_sweep::policy::{EvaluationSchedule, Slack};
+use cudock_sweep::policy::{Bandit, EvaluationSchedule, Slack};
 use cudock_sweep::{
     Assignment, AttemptEnd, Condition, Distribution, Event, Goal, MetricFormat, MetricSource, Objective,
     Parameter, ParameterValue, PassMode, Record, SamplerKind, Space, Sweep, SweepAction, SweepEnd,
@@ -135,7 +135,7 @@ pub(crate) fn digits() -> Story {
     ];
     let mut plan = plan("digits", vec![objective("accuracy", Goal::Maximize)], parameters);
     let schedule = EvaluationSchedule { interval: 1, delay: 2 };
-    plan.policy = Some(TerminationPolicy::Bandit { slack: Slack::Factor(0.2), schedule });
+    plan.policy = Some(TerminationPolicy::Bandit(Bandit { slack: Slack::Factor(0.2), schedule }));
     plan.retries = 1;
     let mut story = Story::new(plan);
     let adam = |lr: f64, layers: i64| {

@@ -11,7 +11,7 @@ use cudock_base::files::read_some;
 use cudock_base::process::tree::{kill_descendants, reap, start_time};
 use cudock_base::text::format::bytes;
 use cudock_base::{FileError, bounded_output};
-use cudock_sweep::journal::AttemptEnd;
+use cudock_sweep::AttemptEnd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, pidfd_open};
 

@@ -10,7 +10,7 @@ use cudock_base::process::tree::descendants;
 use cudock_base::text::format::binary_bytes;
 use cudock_host::host::NvmlResult;
 use cudock_host::nvml::{processes_in_child, query_in_child, this_program};
-use cudock_sweep::config::SweepPlan;
+use cudock_sweep::SweepPlan;
 
 use super::protocol::GpuMemory;
 
@@ -194,7 +194,7 @@ mod tests {
              parameters = {{ x = {{ choice = [1] }} }}\nsampler = \"grid\"\n{keys}\n"
         );
         std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
-        cudock_sweep::config::resolve(&cudock_project::Project::open(directory.path()).unwrap()).unwrap()
+        cudock_project::Project::open(directory.path()).unwrap().sweep_plan().unwrap()
     }
 
     #[test]

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use cudock_base::process::tree::{adopt_orphans, kill_descendants, kill_marked};
 use cudock_base::{Digest, FileError, Timestamp, bounded_output};
-use cudock_sweep::config::SweepPlan;
-use cudock_sweep::journal::{AttemptEnd, Event, TrialHandle, TrialId};
+use cudock_sweep::{AttemptEnd, Event, SweepPlan, TrialHandle, TrialId};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::attempt::timespec;

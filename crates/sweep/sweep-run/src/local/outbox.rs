@@ -118,7 +118,7 @@ pub(crate) fn read_attempt(path: &Path, starting: Timestamp) -> Option<(Vec<Metr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cudock_sweep::journal::{AttemptEnd, TrialId};
+    use cudock_sweep::{AttemptEnd, TrialId};
 
     fn result(starting: u64) -> AttemptResult {
         AttemptResult {

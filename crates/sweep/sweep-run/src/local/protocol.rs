@@ -5,9 +5,7 @@ use std::io::Stdin;
 use std::path::PathBuf;
 
 use cudock_base::Timestamp;
-use cudock_sweep::config::MetricSource;
-use cudock_sweep::journal::{AttemptEnd, TrialId};
-use cudock_sweep::space::Assignment;
+use cudock_sweep::{Assignment, AttemptEnd, MetricSource, TrialId};
 use serde::{Deserialize, Serialize};
 
 use super::messages::MessageReader;

@@ -1,6 +1,6 @@
 //! Reads the reports of one attempt from wherever its program writes them.
 
-use cudock_sweep::config::MetricSource;
+use cudock_sweep::MetricSource;
 
 use super::follow::{FileFollower, MlflowFollower};
 use super::lines::LineSplitter;

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use cudock_base::process::tree::adopt_orphans;
 use cudock_base::text::error_chain;
-use cudock_sweep::journal::AttemptEnd;
+use cudock_sweep::AttemptEnd;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::attempt::Attempt;

@@ -1,10 +1,12 @@
 //! Contradictions in a plan.
 
-use cudock_project::PassMode;
+use cudock_base::UsageError;
 
-use super::{Problem, SamplerKind, SweepPlan};
-use crate::policy::{EvaluationSchedule, Slack, TerminationPolicy};
-use crate::sampler::{MAX_COMBINATIONS, SOBOL_DIMENSIONS, raw_combinations};
+use super::options::PassMode;
+use super::plan::SweepPlan;
+use crate::policy::TerminationPolicy;
+use crate::problem::Problem;
+use crate::sampler::SearchedSpace;
 
 /// Variables that programs and the CUDA runtime need as they are.
 const RESERVED: [&str; 4] = ["PATH", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD"];
@@ -12,18 +14,26 @@ const RESERVED_PREFIXES: [&str; 3] = ["CUDOCK_", "CUDA_", "NVIDIA_"];
 
 type Check = Result<(), Problem>;
 
-/// Returns the first contradiction.
-pub(super) fn check(plan: &SweepPlan) -> Check {
-    command(plan)?;
-    objectives(plan)?;
-    sampler(plan)?;
-    policy(plan)?;
-    limits(plan)?;
-    gpus(plan)
+impl SweepPlan {
+    /// Checks again what was checked when the section was read, for a plan whose fields were changed by flags.
+    pub fn check(&self) -> Result<(), UsageError> {
+        self.validate().map_err(|problem| UsageError::new(problem.message))
+    }
+
+    /// Returns the first contradiction.
+    pub(super) fn validate(&self) -> Check {
+        command(self)?;
+        objectives(self)?;
+        let Self { space, objectives, limits, .. } = self;
+        self.sampler.check(&SearchedSpace { space, objectives, limits })?;
+        self.policy.as_ref().map_or(Ok(()), TerminationPolicy::check)?;
+        check_limits(self)?;
+        gpus(self)
+    }
 }
 
 fn fail(key: &str, message: impl Into<String>) -> Check {
-    Err(Problem::new(format!("sweep.{key}"), message))
+    Err(Problem::new(key, message))
 }
 
 fn command(plan: &SweepPlan) -> Check {
@@ -79,111 +89,10 @@ fn objectives(plan: &SweepPlan) -> Check {
         let message = "early termination compares trials by one objective: keep one, or remove the policy";
         return fail("early_termination.policy", message);
     }
-    if several && matches!(plan.sampler, SamplerKind::Tpe { .. }) {
-        return fail("sampler", "`tpe` looks at one objective: keep one, or use \"random\" or \"sobol\"");
-    }
     Ok(())
 }
 
-fn sampler(plan: &SweepPlan) -> Check {
-    match plan.sampler {
-        SamplerKind::Grid => {
-            let endless =
-                plan.space.parameters.iter().find(|parameter| parameter.distribution.count().is_none());
-            if let Some(parameter) = endless {
-                let message = format!(
-                    "a grid needs finitely many values, and `{0}` is continuous: make it a choice, quniform, qloguniform or \
-                     randint, or use another sampler",
-                    parameter.name
-                );
-                return fail("sampler", message);
-            }
-            let count = raw_combinations(&plan.space).unwrap_or(u64::MAX);
-            if count > MAX_COMBINATIONS {
-                let message = format!(
-                    "a grid of {count} combinations is too large, the most is {MAX_COMBINATIONS}: remove values, or use \
-                     another sampler"
-                );
-                return fail("sampler", message);
-            }
-        }
-        SamplerKind::Sobol if plan.space.parameters.len() > SOBOL_DIMENSIONS => {
-            let message = format!(
-                "`sobol` supports {SOBOL_DIMENSIONS} parameters, and there are {}: use \"random\" or \"tpe\"",
-                plan.space.parameters.len()
-            );
-            return fail("sampler", message);
-        }
-        SamplerKind::Tpe { startup_trials: 0 } => {
-            return fail("startup_trials", "`startup_trials` must be at least 1: tpe learns from results");
-        }
-        SamplerKind::Tpe { startup_trials } => {
-            if let Some(trials) = plan.limits.trials.filter(|trials| startup_trials >= *trials && *trials > 1)
-            {
-                let message = format!(
-                    "all {trials} trials would be random: lower `startup_trials`, or use `sampler = \"random\"`"
-                );
-                return fail("startup_trials", message);
-            }
-        }
-        SamplerKind::Random | SamplerKind::Sobol => {}
-    }
-    Ok(())
-}
-
-fn policy(plan: &SweepPlan) -> Check {
-    let (key, schedule) = match plan.policy {
-        None => return Ok(()),
-        Some(TerminationPolicy::Bandit { slack: Slack::Factor(slack), schedule }) => {
-            (("slack_factor", slack > 0.0 && slack.is_finite(), slack), Some(schedule))
-        }
-        Some(TerminationPolicy::Bandit { slack: Slack::Amount(slack), schedule }) => {
-            (("slack_amount", slack > 0.0 && slack.is_finite(), slack), Some(schedule))
-        }
-        Some(TerminationPolicy::Truncation { percentage, schedule, .. }) => {
-            (("truncation_percentage", (1.0..=99.0).contains(&percentage), percentage), Some(schedule))
-        }
-        Some(TerminationPolicy::Median { schedule }) => (("", true, 0.0), Some(schedule)),
-        Some(TerminationPolicy::Asha { min_steps, max_steps, reduction }) => {
-            return rungs(min_steps, max_steps, reduction);
-        }
-        Some(TerminationPolicy::Hyperband { min_steps, max_steps, reduction }) => {
-            return rungs(min_steps, Some(max_steps), reduction);
-        }
-    };
-    let (name, is_valid, value) = key;
-    if !is_valid {
-        let range = if name == "truncation_percentage" { "from 1 to 99" } else { "above zero" };
-        return fail(
-            &format!("early_termination.{name}"),
-            format!("`{name}` is {value}: it must be {range}"),
-        );
-    }
-    if let Some(EvaluationSchedule { interval: 0, .. }) = schedule {
-        return fail("early_termination.evaluation_interval", "`evaluation_interval` must be at least 1");
-    }
-    Ok(())
-}
-
-fn rungs(min_steps: u64, max_steps: Option<u64>, reduction: u32) -> Check {
-    if min_steps == 0 {
-        return fail("early_termination.min_steps", "`min_steps` must be at least 1");
-    }
-    if reduction < 2 {
-        let message = "`reduction_factor` must be at least 2: with 1, nothing is ever stopped";
-        return fail("early_termination.reduction_factor", message);
-    }
-    match max_steps.filter(|max_steps| *max_steps <= min_steps) {
-        Some(max_steps) => {
-            let message =
-                format!("`max_steps` is {max_steps}: it must be above `min_steps`, which is {min_steps}");
-            fail("early_termination.max_steps", message)
-        }
-        None => Ok(()),
-    }
-}
-
-fn limits(plan: &SweepPlan) -> Check {
+fn check_limits(plan: &SweepPlan) -> Check {
     let limits = &plan.limits;
     let zeros = [
         ("trials", limits.trials == Some(0)),
@@ -198,7 +107,7 @@ fn limits(plan: &SweepPlan) -> Check {
         );
     }
     let has_end = limits.trials.is_some() || limits.timeout.is_some() || limits.dollars.is_some();
-    if !has_end && plan.sampler != SamplerKind::Grid {
+    if !has_end && !plan.sampler.tries_all_combinations() {
         let message = "nothing ends the sweep: set `trials`, `timeout` or `dollars` in `[sweep.limits]`";
         return fail("limits", message);
     }

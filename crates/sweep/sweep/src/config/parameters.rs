@@ -1,18 +1,50 @@
-//! The search space of a `cudock.toml`.
+//! The search space of a `cudock.toml`: how it is written, and what it becomes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_base::text::suggest::closest;
-use cudock_project::{ParameterOptions, ParameterValue};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use super::Problem;
+use crate::parameter_value::ParameterValue;
+use crate::problem::Problem;
 use crate::space::{Condition, Distribution, Parameter, Space, multiples};
+
+/// A parameter: one distribution, and optionally the condition under which it exists.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ParameterOptions {
+    /// One of these values: `[16, 32, 64]`.
+    pub choice: Option<Vec<ParameterValue>>,
+    /// Any number between two: `[min, max]`.
+    pub uniform: Option<Vec<f64>>,
+    /// A number whose logarithm is uniform: `[min, max]`.
+    pub loguniform: Option<Vec<f64>>,
+    /// Uniform, rounded to a multiple of a step: `[min, max, step]`.
+    pub quniform: Option<Vec<f64>>,
+    /// Loguniform, rounded to a multiple of a step: `[min, max, step]`.
+    pub qloguniform: Option<Vec<f64>>,
+    /// Normally distributed: `[mean, deviation]`.
+    pub normal: Option<Vec<f64>>,
+    /// A number whose logarithm is normally distributed: `[mean, deviation]` of the logarithm.
+    pub lognormal: Option<Vec<f64>>,
+    /// Normally distributed, rounded to a multiple of a step: `[mean, deviation, step]`.
+    pub qnormal: Option<Vec<f64>>,
+    /// Lognormal, rounded to a multiple of a step: `[mean, deviation, step]`.
+    pub qlognormal: Option<Vec<f64>>,
+    /// An integer: `[start, end]`, without `end`.
+    pub randint: Option<Vec<i64>>,
+    /// One of these sizes of Azure, on which the trial runs: `["NC4as_T4_v3", "NC24ads_A100_v4"]`; for `--on`.
+    pub sizes: Option<Vec<String>>,
+    /// The parameter exists only if each of these others has one of its values: `{ optimizer = ["sgd"] }`.
+    pub when: BTreeMap<String, Vec<ParameterValue>>,
+}
 
 /// Validates parameters, and puts parents before their children.
 pub(super) fn space(options: &BTreeMap<String, ParameterOptions>) -> Result<Space, Problem> {
     if options.is_empty() {
         let message = "`parameters` is empty: add one such as `lr = { loguniform = [1e-4, 1e-1] }`";
-        return Err(Problem::new("sweep.parameters", message));
+        return Err(Problem::new("parameters", message));
     }
     let mut parameters = Vec::with_capacity(options.len());
     for (name, option) in options {
@@ -38,17 +70,17 @@ pub(super) fn machine(options: &BTreeMap<String, ParameterOptions>) -> Result<Op
     let Some((name, option)) = with_sizes.next() else { return Ok(None) };
     if let Some((other, _)) = with_sizes.next() {
         let message = format!("`{name}` and `{other}` both choose the size of a trial's machine: keep one");
-        return Err(Problem::new(key(other, ".sizes"), message));
+        return Err(Problem::new(&key(other, ".sizes"), message));
     }
     if !option.when.is_empty() {
         let message = format!("every trial runs on a machine, so `{name}` always exists: remove `when`");
-        return Err(Problem::new(key(name, ".when"), message));
+        return Err(Problem::new(&key(name, ".when"), message));
     }
     Ok(Some(name.clone()))
 }
 
 fn key(name: &str, rest: &str) -> String {
-    format!("sweep.parameters.{name}{rest}")
+    format!("parameters.{name}{rest}")
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
@@ -61,7 +93,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
     let name = cudock_base::text::truncate(name, 60);
     let message =
         format!("invalid parameter name `{name}`: use letters, digits, `_` and `-`, and begin with a letter");
-    Err(Problem::new(key(&name, ""), message))
+    Err(Problem::new(&key(&name, ""), message))
 }
 
 fn distribution(name: &str, options: &ParameterOptions) -> Result<Distribution, Problem> {
@@ -87,12 +119,12 @@ fn distribution(name: &str, options: &ParameterOptions) -> Result<Distribution, 
                 "parameter `{name}` has no distribution: add one of choice, uniform, loguniform, quniform, qloguniform, \
                  normal, lognormal, qnormal, qlognormal, randint, sizes"
             );
-            return Err(Problem::new(key(name, ""), message));
+            return Err(Problem::new(&key(name, ""), message));
         }
         [one, other, ..] => {
             let message =
                 format!("parameter `{name}` has two distributions, `{one}` and `{other}`: keep one");
-            return Err(Problem::new(key(name, &format!(".{other}")), message));
+            return Err(Problem::new(&key(name, &format!(".{other}")), message));
         }
     }
     if let Some(values) = &options.choice {
@@ -108,7 +140,7 @@ fn distribution(name: &str, options: &ParameterOptions) -> Result<Distribution, 
             [start, end] => {
                 let message =
                     format!("`randint` of `{name}` is empty: {start} is not below {end}, which is excluded");
-                Err(Problem::new(key(name, ".randint"), message))
+                Err(Problem::new(&key(name, ".randint"), message))
             }
             _ => Err(wrong_count(name, "randint", "[start, end]", bounds.len())),
         };
@@ -119,11 +151,11 @@ fn distribution(name: &str, options: &ParameterOptions) -> Result<Distribution, 
 
 fn wrong_count(name: &str, kind: &str, expected: &str, found: usize) -> Problem {
     let message = format!("`{kind}` of `{name}` takes {expected}, and has {found} numbers");
-    Problem::new(key(name, &format!(".{kind}")), message)
+    Problem::new(&key(name, &format!(".{kind}")), message)
 }
 
 fn choice(name: &str, kind: &str, values: &[ParameterValue]) -> Result<Distribution, Problem> {
-    let wrong = |message: String| Problem::new(key(name, &format!(".{kind}")), message);
+    let wrong = |message: String| Problem::new(&key(name, &format!(".{kind}")), message);
     if values.is_empty() {
         return Err(wrong(format!("`{kind}` of `{name}` is empty: list at least one value")));
     }
@@ -141,7 +173,7 @@ fn choice(name: &str, kind: &str, values: &[ParameterValue]) -> Result<Distribut
 }
 
 fn numeric(name: &str, kind: &str, values: &[f64]) -> Result<Distribution, Problem> {
-    let wrong = |message: String| Problem::new(key(name, &format!(".{kind}")), message);
+    let wrong = |message: String| Problem::new(&key(name, &format!(".{kind}")), message);
     if let Some(value) = values.iter().find(|value| !value.is_finite()) {
         return Err(wrong(format!(
             "`{kind}` of `{name}` has the value {value}: only finite numbers are allowed"
@@ -206,7 +238,7 @@ fn check_conditions(parameter: &Parameter, parameters: &[Parameter]) -> Result<(
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             let message =
                 format!("`{}` depends on `{parent}`, which is not a parameter{near}", parameter.name);
-            return Err(Problem::new(key, message));
+            return Err(Problem::new(&key, message));
         };
         if found.distribution.count().is_none() {
             let message = format!(
@@ -214,15 +246,15 @@ fn check_conditions(parameter: &Parameter, parameters: &[Parameter]) -> Result<(
                  values to depend on",
                 parameter.name
             );
-            return Err(Problem::new(key, message));
+            return Err(Problem::new(&key, message));
         }
         if values.is_empty() {
             let message = format!("`{}` never exists: list a value of `{parent}`", parameter.name);
-            return Err(Problem::new(key, message));
+            return Err(Problem::new(&key, message));
         }
         if let Some(value) = values.iter().find(|value| !found.distribution.contains(value)) {
             return Err(Problem::new(
-                key,
+                &key,
                 format!("`{parent}` never has the value {value}: correct or remove it"),
             ));
         }
@@ -242,7 +274,7 @@ fn parents_first(mut left: Vec<Parameter>) -> Result<Space, Problem> {
             let names: Vec<String> = left.iter().map(|parameter| format!("`{}`", parameter.name)).collect();
             let first = left.first().map(|parameter| parameter.name.clone()).unwrap_or_default();
             let message = format!("{} depend on each other: remove one `when`", names.join(" and "));
-            return Err(Problem::new(key(&first, ".when"), message));
+            return Err(Problem::new(&key(&first, ".when"), message));
         };
         let parameter = left.remove(index);
         known.insert(parameter.name.clone());

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{JournalError, Record};
+use super::error::JournalError;
+use crate::event::Record;
 
 const VERSION: u32 = 1;
 const NAME: &str = "cudock-sweep";

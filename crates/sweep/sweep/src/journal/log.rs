@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use cudock_base::{Timestamp, Usd};
 
-use super::{Event, Journal, JournalError, Record};
+use super::error::JournalError;
+use super::file::Journal;
 use crate::config::SweepPlan;
+use crate::event::{Event, Record};
 use crate::state::Sweep;
 
 /// The state of a sweep that is always the one in its journal.

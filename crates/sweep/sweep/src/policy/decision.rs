@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use cudock_project::Goal;
 use serde::{Deserialize, Serialize};
 
-use super::{Score, Slack};
-use crate::journal::TrialId;
+use crate::objective::Goal;
+use crate::trial_id::TrialId;
 
 /// The judgment on a trial at one step. Its text is the arithmetic: `0.61 < 0.8 / (1 + 0.2) = 0.667`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -58,6 +57,17 @@ pub enum Comparison {
     MaxSteps {
         max_steps: u64,
     },
+}
+
+/// How much worse than the best a trial may be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Slack {
+    /// A share. It has no meaning, and no trial is stopped, while the best value is zero or
+    /// negative.
+    Factor(f64),
+    /// An amount in units of the metric.
+    Amount(f64),
 }
 
 impl Decision {

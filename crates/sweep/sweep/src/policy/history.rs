@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cudock_project::Goal;
-
-use super::Score;
-use crate::journal::TrialId;
+use crate::objective::Goal;
+use crate::trial_id::TrialId;
 
 /// The values of all trials at each step.
 #[derive(Debug, Clone)]
@@ -39,13 +37,21 @@ struct Curve {
 
 const EMPTY: Curve = Curve { reports: 0, best: f64::NAN, sum: 0.0, finite: 0, is_ended: false };
 
+/// A trial at its last report, with the others that have come to this step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastReport<'a> {
+    pub(super) history: &'a History,
+    pub(super) goal: Goal,
+    /// The number of the report.
+    pub(super) step: u64,
+    /// All trials at this step.
+    pub(super) points: &'a [Point],
+    pub(super) own: Point,
+}
+
 impl History {
     pub fn new(goal: Goal) -> Self {
         Self { goal, steps: Vec::new(), curves: BTreeMap::new() }
-    }
-
-    pub fn goal(&self) -> Goal {
-        self.goal
     }
 
     /// Adds the next report of a trial.
@@ -95,9 +101,11 @@ impl History {
         self.curves.get(&trial).is_some_and(|curve| curve.is_ended)
     }
 
-    /// The trials that have come to a step.
-    pub(super) fn at(&self, step: u64) -> &[Point] {
-        let index = step.checked_sub(1).and_then(|index| usize::try_from(index).ok());
-        index.and_then(|index| self.steps.get(index)).map_or(&[], Vec::as_slice)
+    /// The last report of a trial; none before the first.
+    pub(super) fn last_report(&self, trial: TrialId) -> Option<LastReport<'_>> {
+        let step = self.reports(trial);
+        let points = self.steps.get(usize::try_from(step.checked_sub(1)?).ok()?)?;
+        let own = *points.iter().rfind(|point| point.trial == trial)?;
+        Some(LastReport { history: self, goal: self.goal, step, points, own })
     }
 }

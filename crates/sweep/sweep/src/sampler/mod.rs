@@ -1,74 +1,60 @@
-//! How the parameters of trials are chosen: a function of the seed, the number of the trial and the results so far.
+//! How the parameters of trials are chosen.
+//!
+//! A sampler is a file here (its settings and their keys in `cudock.toml`, checks, proposals, Azure Machine Learning's form)
+//! and a line in the list below.
 
+mod combinations;
 mod grid;
+mod interface;
+mod random;
 mod sobol;
 mod tpe;
 
-use cudock_base::Rng;
-use grid::Grid;
+use serde_json::Value;
 
-use crate::config::{SamplerKind, SweepPlan};
-use crate::journal::TrialId;
+pub(crate) use self::combinations::Combinations;
+use self::interface::Sampler;
+pub(crate) use self::interface::{NextTrial, Observation, SearchedSpace};
+pub use self::sobol::SOBOL_DIMENSIONS;
+pub(crate) use self::tpe::STARTUP_TRIALS;
+pub use self::tpe::Tpe;
+use crate::choice::kinds;
+use crate::problem::{Inexpressible, Problem};
 use crate::space::{Assignment, Space};
-pub(crate) use grid::{MAX_COMBINATIONS, raw_combinations};
-pub use sobol::SOBOL_DIMENSIONS;
 
-/// A trial that ended with a result. Lower is better.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Observation<'a> {
-    pub(crate) parameters: &'a Assignment,
-    pub(crate) loss: f64,
-}
-
-/// A sampler with what it has computed in advance.
-#[derive(Debug, Clone)]
-pub(crate) struct Sampler {
-    kind: SamplerKind,
-    /// Empty unless every combination is tried.
-    grid: Grid,
-}
-
-impl Sampler {
-    pub(crate) fn new(plan: &SweepPlan) -> Self {
-        let kind = plan.sampler;
-        let grid = if kind == SamplerKind::Grid { Grid::new(&plan.space) } else { None };
-        Self { kind, grid: grid.unwrap_or_default() }
+kinds! {
+    /// A sampler, with its settings.
+    SamplerKind: Sampler, ("SamplerName", "How parameters are chosen.");
+    plain {
+        "grid" => grid::Grid,
+        "random" => random::Random,
+        "sobol" => sobol::Sobol,
     }
-
-    /// The number of trials after which nothing is left to try.
-    pub(crate) fn combinations(&self) -> Option<usize> {
-        (self.kind == SamplerKind::Grid).then(|| self.grid.len())
-    }
-
-    /// The parameters of a trial; none if all combinations were tried.
-    pub(crate) fn propose<'a>(
-        &self,
-        plan: &SweepPlan,
-        trial: TrialId,
-        observations: impl Iterator<Item = Observation<'a>>,
-    ) -> Option<Assignment> {
-        let (space, seed) = (&plan.space, plan.seed);
-        Some(match self.kind {
-            SamplerKind::Grid => return self.grid.combination(space, trial),
-            SamplerKind::Random => random(space, seed, trial),
-            SamplerKind::Sobol => sobol::point(space, seed, trial),
-            SamplerKind::Tpe { startup_trials } => {
-                let observations: Vec<_> = observations.collect();
-                if observations.len() < usize::try_from(startup_trials).unwrap_or(usize::MAX).max(1) {
-                    random(space, seed, trial)
-                } else {
-                    tpe::propose(space, seed, trial, observations)
-                }
-            }
-        })
+    with_settings {
+        "tpe" => tpe::Tpe,
     }
 }
 
-/// Each parameter has its own stream of random numbers, so that one does not depend on whether another exists.
-fn stream(seed: u64, trial: TrialId, parameter: usize) -> Rng {
-    Rng::stream(seed, &[u64::from(trial.0), parameter as u64])
-}
+impl SamplerKind {
+    pub(crate) fn check(&self, searched: &SearchedSpace<'_>) -> Result<(), Problem> {
+        self.interface().check(searched)
+    }
 
-fn random(space: &Space, seed: u64, trial: TrialId) -> Assignment {
-    space.assign(|index, parameter| parameter.distribution.quantile(stream(seed, trial, index).unit()))
+    pub(crate) fn tries_all_combinations(&self) -> bool {
+        self.interface().tries_all_combinations()
+    }
+
+    /// The combinations of a space, for a sampler that tries each of them once.
+    pub(crate) fn combinations(&self, space: &Space) -> Option<Combinations> {
+        self.tries_all_combinations().then(|| Combinations::new(space).unwrap_or_default())
+    }
+
+    pub(crate) fn propose(&self, next: &NextTrial<'_>) -> Option<Assignment> {
+        self.interface().propose(next)
+    }
+
+    /// The `sampling_algorithm` of Azure Machine Learning's own sweep job.
+    pub fn azure_ml(&self, seed: u64) -> Result<Value, Inexpressible> {
+        self.interface().azure_ml(seed)
+    }
 }

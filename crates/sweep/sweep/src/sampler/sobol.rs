@@ -4,9 +4,40 @@
 //! better two-dimensional projections" (2008), set D(6). Each dimension is shifted by a random number of the seed
 //! (digital shift), which keeps the points as even as they are.
 
-use super::stream;
-use crate::journal::TrialId;
+use serde_json::{Value, json};
+
+use super::interface::{NextTrial, Sampler, SearchedSpace, azure_ml_seed, stream};
+use crate::problem::{Inexpressible, Problem};
 use crate::space::{Assignment, Space};
+use crate::trial_id::TrialId;
+
+/// A scrambled quasi-random sequence, which covers the space more evenly.
+pub(super) struct Sobol;
+
+impl Sobol {
+    pub(super) const SUMMARY: &str = "A quasi-random sequence that covers the space evenly.";
+}
+
+impl Sampler for Sobol {
+    fn check(&self, searched: &SearchedSpace<'_>) -> Result<(), Problem> {
+        let count = searched.space.parameters.len();
+        if count <= SOBOL_DIMENSIONS {
+            return Ok(());
+        }
+        let message = format!(
+            "`sobol` supports {SOBOL_DIMENSIONS} parameters, and there are {count}: use \"random\" or \"tpe\""
+        );
+        Err(Problem::new("sampler", message))
+    }
+
+    fn propose(&self, next: &NextTrial<'_>) -> Option<Assignment> {
+        Some(point(next.space, next.seed, next.id))
+    }
+
+    fn azure_ml(&self, seed: u64) -> Result<Value, Inexpressible> {
+        Ok(json!({"type": "random", "rule": "sobol", "seed": azure_ml_seed(seed)}))
+    }
+}
 
 /// Maximum number of parameters of a space that is sampled by a Sobol sequence.
 pub const SOBOL_DIMENSIONS: usize = ROWS.len() + 1;
@@ -53,7 +84,7 @@ const ROWS: [Row; 31] = [
 const BITS: usize = 32;
 
 /// The point of a trial.
-pub(super) fn point(space: &Space, seed: u64, trial: TrialId) -> Assignment {
+fn point(space: &Space, seed: u64, trial: TrialId) -> Assignment {
     space.assign(|index, parameter| {
         #[allow(clippy::cast_possible_truncation, reason = "the lower half is as random")]
         let shift = stream(seed, TrialId(u32::MAX), index).next_u64() as u32;

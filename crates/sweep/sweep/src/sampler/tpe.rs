@@ -13,24 +13,81 @@
 //! probability of its count plus one. Trials that are running or failed do not count.
 
 use cudock_base::Rng;
-use cudock_project::ParameterValue;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{Observation, stream};
-use crate::journal::TrialId;
+use super::interface::{NextTrial, Observation, Sampler, SearchedSpace, stream};
+use super::random::random;
+use crate::keys::{Key, Keys, TRIALS};
 use crate::normal;
+use crate::parameter_value::ParameterValue;
+use crate::problem::{Inexpressible, Problem};
 use crate::space::{Assignment, Distribution, Space};
+use crate::trial_id::TrialId;
+
+/// Random at first, then near what was good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tpe {
+    pub startup_trials: u32,
+}
+
+pub(crate) const STARTUP_TRIALS: Key =
+    Key::count32("startup_trials", "Random trials before `tpe` looks at results; 10 if absent.");
+
+/// Random trials, unless the file has another number.
+const DEFAULT_STARTUP_TRIALS: u32 = 10;
+
+impl Tpe {
+    pub(super) const SUMMARY: &str = "Tree-structured Parzen estimator: near what was good.";
+    pub(super) const KEYS: &[Key] = &[STARTUP_TRIALS];
+
+    #[allow(clippy::unnecessary_wraps, reason = "the keys of other kinds can be wrong")]
+    pub(super) fn read(keys: &Keys) -> Result<Self, Problem> {
+        // A short sweep must not end before the sampler has looked at a result.
+        let third = |trials: u32| (trials / 3).clamp(1, DEFAULT_STARTUP_TRIALS);
+        let default = keys.get(TRIALS).map_or(DEFAULT_STARTUP_TRIALS, third);
+        Ok(Self { startup_trials: keys.get(STARTUP_TRIALS).unwrap_or(default) })
+    }
+}
+
+impl Sampler for Tpe {
+    fn check(&self, searched: &SearchedSpace<'_>) -> Result<(), Problem> {
+        if searched.objectives.len() > 1 {
+            let message = "`tpe` looks at one objective: keep one, or use \"random\" or \"sobol\"";
+            return Err(Problem::new("sampler", message));
+        }
+        let all_random =
+            searched.limits.trials.filter(|trials| self.startup_trials >= *trials && *trials > 1);
+        let message = match (self.startup_trials, all_random) {
+            (0, _) => "`startup_trials` must be at least 1: tpe learns from results".to_owned(),
+            (_, Some(trials)) => format!(
+                "all {trials} trials would be random: lower `startup_trials`, or use `sampler = \"random\"`"
+            ),
+            (_, None) => return Ok(()),
+        };
+        Err(Problem::new(STARTUP_TRIALS.name, message))
+    }
+
+    fn propose(&self, next: &NextTrial<'_>) -> Option<Assignment> {
+        let observations = (next.observations)();
+        let startup = usize::try_from(self.startup_trials).unwrap_or(usize::MAX).max(1);
+        if observations.len() < startup {
+            return Some(random(next.space, next.seed, next.id));
+        }
+        Some(propose(next.space, next.seed, next.id, observations))
+    }
+
+    fn azure_ml(&self, _seed: u64) -> Result<Value, Inexpressible> {
+        Err(Inexpressible::new("the service has no TPE sampler"))
+    }
+}
 
 const CANDIDATES: usize = 24;
 const MOST_GOOD: usize = 25;
 /// The mean of the prior.
 const PRIOR: f64 = 0.5;
 
-pub(super) fn propose(
-    space: &Space,
-    seed: u64,
-    trial: TrialId,
-    mut observations: Vec<Observation<'_>>,
-) -> Assignment {
+fn propose(space: &Space, seed: u64, trial: TrialId, mut observations: Vec<Observation<'_>>) -> Assignment {
     // The order of trials decides between equal ones.
     observations.sort_by(|a, b| a.loss.total_cmp(&b.loss));
     let (good, bad) = observations.split_at(observations.len().div_ceil(10).min(MOST_GOOD));

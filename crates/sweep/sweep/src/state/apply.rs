@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use cudock_base::{Timestamp, Usd};
 
-use super::{ApplyError, MetricPoint, Sweep, Trial, TrialAttempt, TrialStatus};
-use crate::journal::{AttemptEnd, Event, Record, StopReason, TrialHandle, TrialId};
-use crate::policy::evaluate;
+use super::error::ApplyError;
+use super::sweep::Sweep;
+use super::trial::{MetricPoint, Trial, TrialAttempt, TrialStatus};
+use crate::event::{AttemptEnd, Event, Record, StopReason, TrialHandle};
+use crate::policy::Decision;
 use crate::space::Assignment;
+use crate::trial_id::TrialId;
 
 impl Sweep {
     /// Applies an event, or fails and changes nothing.
@@ -169,7 +172,7 @@ impl Sweep {
             // The first decision to stop stands.
             if !is_stopping
                 && !self.decided.contains_key(&id)
-                && let Some(decision) = evaluate(policy, history, id).filter(crate::policy::Decision::is_stop)
+                && let Some(decision) = policy.evaluate(history, id).filter(Decision::is_stop)
             {
                 self.decided.insert(id, decision);
             }

@@ -1,6 +1,6 @@
 //! Events that do not fit the state.
 
-use crate::journal::TrialId;
+use crate::trial_id::TrialId;
 
 /// Why an event cannot happen. A journal that has it was not written by this program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use cudock_base::{Timestamp, Usd, mul_div_ceil};
 
-use super::trial::cost_of;
-use super::{Sweep, TrialAttempt, TrialStatus};
-use crate::journal::{StopReason, SweepEnd};
+use super::sweep::Sweep;
+use super::trial::{TrialAttempt, TrialStatus, cost_of};
+use crate::event::{StopReason, SweepEnd};
 
 /// How long it may take until a trial that is stopped does not exist any more.
 pub const STOP_MARGIN: Duration = Duration::from_secs(10);

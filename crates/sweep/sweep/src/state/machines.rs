@@ -4,24 +4,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use cudock_base::Usd;
-use cudock_project::Objective;
-use serde::{Deserialize, Serialize};
 
-use super::trial::cost_of;
-use super::{ApplyError, Sweep, Trial};
-use crate::policy::Score;
+use super::error::ApplyError;
+use super::sweep::Sweep;
+use super::trial::{Trial, cost_of};
+use crate::event::MachineSlots;
+use crate::objective::Objective;
 use crate::space::Assignment;
-
-/// The slots of one size.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MachineSlots {
-    /// The value of the parameter.
-    pub size: String,
-    pub slots: u32,
-    /// Price per hour of one slot.
-    #[serde(with = "cudock_base::usd_text")]
-    pub price_per_hour: Usd,
-}
 
 /// A trial that came to the target of the objective.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -102,7 +91,7 @@ impl Sweep {
     ) -> Option<TargetReached<'s>> {
         let attempt = trial.attempt()?;
         let score = |value: f64| objective.goal.score(value);
-        let mut points = attempt.curves.get(&objective.metric)?.iter();
+        let mut points = trial.curve(&objective.metric).iter();
         let time = points.find(|point| score(point.value) >= score(target))?.at.since(attempt.starting);
         let cost = attempt.price_per_hour.map_or(Usd::ZERO, |price| cost_of(price, time));
         Some(TargetReached { trial, size: self.size_of(&trial.parameters), time, cost })

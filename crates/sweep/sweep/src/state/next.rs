@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use cudock_base::{Timestamp, Usd};
 
-use super::{Sweep, TrialStatus};
-use crate::journal::{Event, StopReason, SweepEnd, TrialId};
+use super::sweep::Sweep;
+use super::trial::TrialStatus;
+use crate::event::{Event, StopReason, SweepEnd};
+use crate::sampler::NextTrial;
 use crate::space::Assignment;
+use crate::trial_id::TrialId;
 
 /// Something to do. Its [`events`](Self::events) are recorded first.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +98,13 @@ impl Sweep {
         let limit = self.trial_limit().map_or(u32::MAX, |limit| u32::try_from(limit).unwrap_or(u32::MAX));
         let new = (next..limit).map_while(|number| {
             let id = TrialId(number);
-            let parameters = self.sampler.propose(&self.plan, id, self.observations())?;
+            let parameters = self.plan.sampler.propose(&NextTrial {
+                space: &self.plan.space,
+                seed: self.plan.seed,
+                id,
+                combinations: self.combinations.as_ref(),
+                observations: &|| self.observations().collect(),
+            })?;
             Some((id, 1, parameters, true))
         });
         let mut candidates = again.chain(new);
@@ -137,7 +146,7 @@ impl Sweep {
             || self.trial_limit().is_none_or(|limit| (next as u64) < limit)
         {
             SweepEnd::Budget
-        } else if self.sampler.combinations().is_some_and(|count| next >= count) {
+        } else if self.combinations.as_ref().is_some_and(|all| next >= all.len()) {
             SweepEnd::SpaceExhausted
         } else {
             SweepEnd::Trials

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_base::{Timestamp, Usd};
-use cudock_project::{Goal, Objective};
 
-use crate::journal::{AttemptEnd, StopReason, TrialHandle, TrialId};
-use crate::policy::Score;
+use crate::event::{AttemptEnd, StopReason, TrialHandle};
+use crate::objective::Objective;
 use crate::space::Assignment;
+use crate::trial_id::TrialId;
 
 /// One assignment of parameters, and its outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,16 +164,36 @@ impl Trial {
         objectives.iter().map(|objective| self.value(objective, objectives.len() == 1)).collect()
     }
 
-    fn value(&self, objective: &Objective, is_only: bool) -> Option<f64> {
-        let points = self.attempt()?.curves.get(&objective.metric)?;
-        if is_only {
-            let values = points.iter().map(|point| point.value).filter(|value| value.is_finite());
-            return values.reduce(|best, value| better(objective.goal, best, value));
+    /// The value of each objective: its result, or what it has reached so far.
+    pub fn scores(&self, objectives: &[Objective]) -> Vec<Option<f64>> {
+        if let Some(result) = &self.result {
+            return result.iter().copied().map(Some).collect();
         }
-        points.last().map(|point| point.value).filter(|value| value.is_finite())
+        objectives.iter().map(|objective| self.value(objective, objectives.len() == 1)).collect()
     }
-}
 
-fn better(goal: Goal, a: f64, b: f64) -> f64 {
-    if goal.score(b) > goal.score(a) { b } else { a }
+    /// The best value if there is one objective, and the last if there are several.
+    fn value(&self, objective: &Objective, is_only: bool) -> Option<f64> {
+        let mut values = self.curve(&objective.metric).iter().map(|point| point.value);
+        if is_only {
+            objective.goal.best(values)
+        } else {
+            values.next_back().filter(|value| value.is_finite())
+        }
+    }
+
+    /// The reports of a metric in the last attempt.
+    pub fn curve(&self, metric: &str) -> &[MetricPoint] {
+        self.attempt().and_then(|attempt| attempt.curves.get(metric)).map_or(&[], Vec::as_slice)
+    }
+
+    /// How long all attempts ran, up to now.
+    pub fn run_time(&self, now: Timestamp) -> Duration {
+        self.attempts.iter().map(|attempt| attempt.time(now)).sum()
+    }
+
+    /// The cost of all attempts until now.
+    pub fn cost(&self, now: Timestamp) -> Usd {
+        self.attempts.iter().map(|attempt| attempt.cost(now)).sum()
+    }
 }

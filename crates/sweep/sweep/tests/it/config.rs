@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use cudock_base::Usd;
 use cudock_project::Project;
-use cudock_sweep::policy::{EvaluationSchedule, Slack};
+use cudock_sweep::policy::{Bandit, EvaluationSchedule, Slack};
+use cudock_sweep::sampler::Tpe;
 use cudock_sweep::{
     Condition, Distribution, Goal, MetricFormat, MetricSource, ParameterValue, PassMode, SamplerKind,
-    SweepPlan, TerminationPolicy, resolve,
+    SweepPlan, TerminationPolicy,
 };
 use cudock_sweep_run::trial_words;
 
@@ -17,7 +18,7 @@ fn read(content: &str) -> Result<SweepPlan, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cudock.toml");
     std::fs::write(&path, content).unwrap();
-    let plan = Project::read(&path).and_then(|project| resolve(&project));
+    let plan = Project::read(&path).and_then(|project| project.sweep_plan());
     plan.map_err(|error| error.to_string().rsplit_once("cudock.toml:").unwrap().1.to_owned())
 }
 
@@ -71,10 +72,10 @@ fn everything_is_read() {
         plan.metrics,
         MetricSource::File { path: "out/metrics.jsonl".into(), format: MetricFormat::Json }
     );
-    assert_eq!((plan.sampler, plan.seed), (SamplerKind::Tpe { startup_trials: 5 }, 3));
+    assert_eq!((plan.sampler, plan.seed), (SamplerKind::Tpe(Tpe { startup_trials: 5 }), 3));
     assert_eq!((plan.trials_per_gpu, plan.gpu_memory, plan.retries), (2, Some(10 << 30), 2));
     let schedule = EvaluationSchedule { interval: 2, delay: 5 };
-    assert_eq!(plan.policy, Some(TerminationPolicy::Bandit { slack: Slack::Factor(0.2), schedule }));
+    assert_eq!(plan.policy, Some(TerminationPolicy::Bandit(Bandit { slack: Slack::Factor(0.2), schedule })));
     assert_eq!(plan.limits.trial_timeout, Some(Duration::from_secs(1200)));
     assert_eq!(plan.limits.dollars, Some(Usd::from_cents(1250)));
     let names: Vec<&str> = plan.space.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
@@ -99,7 +100,7 @@ fn defaults_are_filled_in() {
     assert_eq!((plan.gpus_per_trial, plan.trials_per_gpu, plan.retries, plan.policy), (1, 1, 1, None));
     // A third of the trials is random if there are few.
     let tpe = with("sampler = \"tpe\"", LR, LIMIT).unwrap();
-    assert_eq!(tpe.sampler, SamplerKind::Tpe { startup_trials: 3 });
+    assert_eq!(tpe.sampler, SamplerKind::Tpe(Tpe { startup_trials: 3 }));
     let grid = with("sampler = \"grid\"", "a = { choice = [true, 1, 2.5, \"x\"] }", "").unwrap();
     assert_eq!(grid.limits.trials, None);
     let mlflow = with("metrics = { from = \"mlflow\" }", LR, LIMIT).unwrap();

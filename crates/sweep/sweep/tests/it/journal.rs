@@ -5,7 +5,7 @@ use std::path::Path;
 
 use cudock_base::Usd;
 use cudock_sweep::journal::parse;
-use cudock_sweep::policy::{EvaluationSchedule, Slack};
+use cudock_sweep::policy::{Bandit, EvaluationSchedule, Slack};
 use cudock_sweep::{
     AttemptEnd, Comparison, Decision, Event, Goal, Journal, JournalError, Record, StopReason, SweepEnd,
     SweepLog, SweepPlan, TerminationPolicy, TrialHandle, TrialId,
@@ -17,7 +17,7 @@ use crate::support::{at, created, ended, plan, record, reported, started, text};
 /// One event of each kind, with values that are hard to write.
 fn records() -> Vec<Record> {
     let schedule = EvaluationSchedule { interval: 1, delay: 0 };
-    let policy = Some(TerminationPolicy::Bandit { slack: Slack::Factor(0.1 + 0.2), schedule });
+    let policy = Some(TerminationPolicy::Bandit(Bandit { slack: Slack::Factor(0.1 + 0.2), schedule }));
     let mut plan = SweepPlan { policy, ..plan(9) };
     plan.limits.dollars = "0.000000001".parse().ok();
     let decision = Decision {

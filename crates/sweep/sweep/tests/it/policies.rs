@@ -1,6 +1,6 @@
 //! Early termination: documented examples, edge cases, and fairness.
 
-use cudock_sweep::policy::{EvaluationSchedule, History, Slack, evaluate};
+use cudock_sweep::policy::{Asha, Bandit, EvaluationSchedule, History, Hyperband, Median, Slack, Truncation};
 use cudock_sweep::{Comparison, Decision, Goal, TerminationPolicy, TrialId};
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ fn history(goal: Goal, curves: &[&[f64]]) -> History {
 }
 
 fn judge(policy: TerminationPolicy, goal: Goal, curves: &[&[f64]], trial: u32) -> Option<Decision> {
-    evaluate(&policy, &history(goal, curves), TrialId(trial))
+    policy.evaluate(&history(goal, curves), TrialId(trial))
 }
 
 fn stops(policy: TerminationPolicy, goal: Goal, curves: &[&[f64]], trial: u32) -> bool {
@@ -29,7 +29,7 @@ fn stops(policy: TerminationPolicy, goal: Goal, curves: &[&[f64]], trial: u32) -
 }
 
 fn bandit(slack: Slack) -> TerminationPolicy {
-    TerminationPolicy::Bandit { slack, schedule: EVERY }
+    TerminationPolicy::Bandit(Bandit { slack, schedule: EVERY })
 }
 
 /// Azure ML's example: with the best at 0.8 and a factor of 0.2, the line is 0.8 / 1.2 = 0.667; with an amount, 0.6.
@@ -67,7 +67,7 @@ fn a_trial_is_judged_by_its_best_value_so_far_against_the_same_step_of_others() 
 #[test]
 fn policies_look_at_multiples_of_the_interval_from_the_delay_on() {
     let schedule = EvaluationSchedule { interval: 2, delay: 5 };
-    let policy = TerminationPolicy::Bandit { slack: Slack::Factor(0.1), schedule };
+    let policy = TerminationPolicy::Bandit(Bandit { slack: Slack::Factor(0.1), schedule });
     let judged: Vec<usize> = (1..=10)
         .filter(|steps| stops(policy, Goal::Maximize, &[&vec![0.9; *steps], &vec![0.1; *steps]], 1))
         .collect();
@@ -88,7 +88,7 @@ fn a_slack_factor_stops_nobody_while_the_best_is_not_positive() {
 /// "At interval 5, a trial is stopped if its best value is worse than the median of the running averages over 1:5."
 #[test]
 fn median_stopping_compares_the_best_value_with_the_median_of_averages() {
-    let policy = TerminationPolicy::Median { schedule: EvaluationSchedule { interval: 1, delay: 5 } };
+    let policy = TerminationPolicy::Median(Median { schedule: EvaluationSchedule { interval: 1, delay: 5 } });
     let good: &[f64] = &[0.1, 0.3, 0.5, 0.7, 0.9]; // averages 0.5
     let fair: &[f64] = &[0.4, 0.4, 0.4, 0.4, 0.4];
     let poor: &[f64] = &[0.1, 0.2, 0.3, 0.3, 0.39];
@@ -101,7 +101,11 @@ fn median_stopping_compares_the_best_value_with_the_median_of_averages() {
 
 #[test]
 fn truncation_stops_the_worst_percentage() {
-    let policy = TerminationPolicy::Truncation { percentage: 20.0, exclude_finished: false, schedule: EVERY };
+    let policy = TerminationPolicy::Truncation(Truncation {
+        percentage: 20.0,
+        exclude_finished: false,
+        schedule: EVERY,
+    });
     let values: Vec<Vec<f64>> = (0..10).map(|trial| vec![f64::from(trial) / 10.0]).collect();
     let curves: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
     let stopped: Vec<u32> = (0..10).filter(|trial| stops(policy, Goal::Maximize, &curves, *trial)).collect();
@@ -121,19 +125,17 @@ fn truncation_stops_the_worst_percentage() {
 fn truncation_can_leave_out_trials_that_have_ended() {
     let mut history = history(Goal::Maximize, &[&[0.1], &[0.2], &[0.3], &[0.4], &[0.15]]);
     history.end(TrialId(0));
-    let policy = |exclude_finished| TerminationPolicy::Truncation {
-        percentage: 25.0,
-        exclude_finished,
-        schedule: EVERY,
+    let policy = |exclude_finished| {
+        TerminationPolicy::Truncation(Truncation { percentage: 25.0, exclude_finished, schedule: EVERY })
     };
-    assert!(!evaluate(&policy(false), &history, TrialId(4)).unwrap().is_stop());
-    assert!(evaluate(&policy(true), &history, TrialId(4)).unwrap().is_stop());
+    assert!(!policy(false).evaluate(&history, TrialId(4)).unwrap().is_stop());
+    assert!(policy(true).evaluate(&history, TrialId(4)).unwrap().is_stop());
 }
 
 /// The example in the source of Ray Tune's scheduler: with a factor of 2, 2 and 4 make a cutoff of 3.
 #[test]
 fn asha_decides_as_ray_tune_does() {
-    let policy = TerminationPolicy::Asha { min_steps: 1, max_steps: Some(10), reduction: 2 };
+    let policy = TerminationPolicy::Asha(Asha { min_steps: 1, max_steps: Some(10), reduction: 2 });
     assert_eq!(judge(policy, Goal::Maximize, &[&[2.0]], 0), None);
     assert!(!stops(policy, Goal::Maximize, &[&[2.0], &[4.0]], 1));
     let decision = judge(policy, Goal::Maximize, &[&[2.0], &[4.0], &[1.0]], 2).unwrap();
@@ -149,7 +151,7 @@ fn asha_decides_as_ray_tune_does() {
 
 #[test]
 fn hyperband_compares_within_a_bracket() {
-    let policy = TerminationPolicy::Hyperband { min_steps: 1, max_steps: 9, reduction: 3 };
+    let policy = TerminationPolicy::Hyperband(Hyperband { min_steps: 1, max_steps: 9, reduction: 3 });
     let values: Vec<Vec<f64>> = (0..60).map(|trial| vec![f64::from(60 - trial)]).collect();
     let curves: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
     // Each trial is worse than all before it; only those of the first bracket are looked at after one step.
@@ -164,9 +166,13 @@ fn what_is_not_a_number_is_worse_than_any_number_and_harmless_alone() {
     for policy in [
         bandit(Slack::Factor(10.0)),
         bandit(Slack::Amount(1e9)),
-        TerminationPolicy::Median { schedule: EVERY },
-        TerminationPolicy::Asha { min_steps: 1, max_steps: None, reduction: 2 },
-        TerminationPolicy::Truncation { percentage: 50.0, exclude_finished: false, schedule: EVERY },
+        TerminationPolicy::Median(Median { schedule: EVERY }),
+        TerminationPolicy::Asha(Asha { min_steps: 1, max_steps: None, reduction: 2 }),
+        TerminationPolicy::Truncation(Truncation {
+            percentage: 50.0,
+            exclude_finished: false,
+            schedule: EVERY,
+        }),
     ] {
         for value in [nan, f64::INFINITY, f64::NEG_INFINITY] {
             assert!(stops(policy, Goal::Maximize, &[&[0.5], &[value]], 1), "{policy:?} {value}");
@@ -185,7 +191,7 @@ fn a_trial_that_starts_over_is_forgotten() {
     let mut history = history(Goal::Maximize, &[&[0.9, 0.9], &[0.5, 0.5]]);
     history.restart(TrialId(0));
     assert_eq!(history.reports(TrialId(0)), 0);
-    assert!(!evaluate(&bandit(Slack::Amount(0.1)), &history, TrialId(1)).unwrap().is_stop());
+    assert!(!bandit(Slack::Amount(0.1)).evaluate(&history, TrialId(1)).unwrap().is_stop());
 }
 
 #[test]
@@ -202,16 +208,17 @@ fn policy() -> impl Strategy<Value = TerminationPolicy> {
     let schedule = (1_u64..3, 0_u64..3).prop_map(|(interval, delay)| EvaluationSchedule { interval, delay });
     let slack = prop_oneof![(0.01..1.0).prop_map(Slack::Factor), (0.01..1.0).prop_map(Slack::Amount)];
     prop_oneof![
-        (slack, schedule.clone()).prop_map(|(slack, schedule)| TerminationPolicy::Bandit { slack, schedule }),
-        schedule.clone().prop_map(|schedule| TerminationPolicy::Median { schedule }),
+        (slack, schedule.clone())
+            .prop_map(|(slack, schedule)| TerminationPolicy::Bandit(Bandit { slack, schedule })),
+        schedule.clone().prop_map(|schedule| TerminationPolicy::Median(Median { schedule })),
         (1.0..99.0, any::<bool>(), schedule).prop_map(|(percentage, exclude_finished, schedule)| {
-            TerminationPolicy::Truncation { percentage, exclude_finished, schedule }
+            TerminationPolicy::Truncation(Truncation { percentage, exclude_finished, schedule })
         }),
-        (1_u64..3, 2_u32..4).prop_map(|(min_steps, reduction)| TerminationPolicy::Asha {
+        (1_u64..3, 2_u32..4).prop_map(|(min_steps, reduction)| TerminationPolicy::Asha(Asha {
             min_steps,
             max_steps: None,
             reduction
-        }),
+        })),
     ]
 }
 
@@ -227,7 +234,7 @@ fn compared(policy: TerminationPolicy, goal: Goal, curve: &[f64]) -> f64 {
         Goal::Minimize => -*value,
     };
     match policy {
-        TerminationPolicy::Asha { .. } | TerminationPolicy::Hyperband { .. } => score(curve.last().unwrap()),
+        TerminationPolicy::Asha(_) | TerminationPolicy::Hyperband(_) => score(curve.last().unwrap()),
         _ => curve.iter().map(score).fold(f64::NEG_INFINITY, f64::max),
     }
 }
@@ -250,7 +257,7 @@ proptest! {
         let running: Vec<(f64, bool)> = (0..slices.len() as u32)
             .filter(|trial| !is_ended(*trial))
             .map(|trial| {
-                let stop = evaluate(&policy, &history, TrialId(trial)).is_some_and(|decision| decision.is_stop());
+                let stop = policy.evaluate(&history, TrialId(trial)).is_some_and(|decision| decision.is_stop());
                 (compared(policy, goal, slices[trial as usize]), stop)
             })
             .collect();
@@ -269,7 +276,7 @@ proptest! {
 
 #[test]
 fn the_average_of_equal_values_is_not_better_than_they_are() {
-    let policy = TerminationPolicy::Median { schedule: EVERY };
+    let policy = TerminationPolicy::Median(Median { schedule: EVERY });
     let curve = [0.104_444; 40];
     for steps in 1..=curve.len() {
         assert!(!stops(policy, Goal::Maximize, &[&curve[..steps]], 0), "{steps} steps");

@@ -1,5 +1,6 @@
 //! Samplers: they are determined by the seed, stay within bounds, and find what they are for.
 
+use cudock_sweep::sampler::Tpe;
 use cudock_sweep::{
     Assignment, Condition, Distribution, Event, Goal, Parameter, ParameterValue, SOBOL_DIMENSIONS,
     SamplerKind, Space, Sweep, SweepAction, SweepPlan, TrialId,
@@ -37,7 +38,7 @@ fn number(assignment: &Assignment, name: &str) -> f64 {
 
 #[test]
 fn the_seed_determines_every_trial() {
-    for sampler in [SamplerKind::Random, SamplerKind::Sobol, SamplerKind::Tpe { startup_trials: 4 }] {
+    for sampler in [SamplerKind::Random, SamplerKind::Sobol, SamplerKind::Tpe(Tpe { startup_trials: 4 })] {
         let parameters = |seed| {
             let results = run(SweepPlan { sampler, seed, ..plan(20) }, |assignment| number(assignment, "x"));
             results.into_iter().map(|(parameters, _)| parameters).collect::<Vec<_>>()
@@ -120,7 +121,8 @@ fn tpe_finds_better_parameters_than_random_search() {
         };
         (0..10).map(best).sum::<f64>() / 10.0
     };
-    let (tpe, random) = (mean_best(SamplerKind::Tpe { startup_trials: 10 }), mean_best(SamplerKind::Random));
+    let (tpe, random) =
+        (mean_best(SamplerKind::Tpe(Tpe { startup_trials: 10 })), mean_best(SamplerKind::Random));
     assert!(tpe < random / 2.0, "tpe {tpe}, random {random}");
 }
 
@@ -145,7 +147,7 @@ fn a_parameter_exists_if_and_only_if_its_condition_holds() {
         // Its parent exists only under a condition itself.
         conditional("gamma", "schedule", vec![text("step")]),
     ];
-    for sampler in [SamplerKind::Random, SamplerKind::Sobol, SamplerKind::Tpe { startup_trials: 5 }] {
+    for sampler in [SamplerKind::Random, SamplerKind::Sobol, SamplerKind::Tpe(Tpe { startup_trials: 5 })] {
         let space = Space { parameters: parameters.clone() };
         let results = run(SweepPlan { sampler, space, ..plan(60) }, |one| one.len() as f64);
         for (one, _) in &results {
@@ -186,7 +188,7 @@ proptest! {
             Distribution::RandInt { start, end } => (start as f64, end as f64 - 1.0),
             ref other => panic!("{other:?}"),
         };
-        let sampler = [SamplerKind::Random, SamplerKind::Sobol, SamplerKind::Tpe { startup_trials: 3 }][sampler];
+        let sampler = [SamplerKind::Random, SamplerKind::Sobol, SamplerKind::Tpe(Tpe { startup_trials: 3 })][sampler];
         let parameters = vec![Parameter { distribution, ..uniform("x") }];
         let plan = SweepPlan { sampler, seed, space: Space { parameters }, ..plan(12) };
         for (one, _) in run(plan, |one| number(one, "x")) {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use cudock_base::{Rng, Usd};
-use cudock_sweep::policy::{EvaluationSchedule, Slack};
-use cudock_sweep::state::STOP_MARGIN;
+use cudock_sweep::STOP_MARGIN;
+use cudock_sweep::policy::{Asha, Bandit, EvaluationSchedule, Hyperband, Median, Slack, Truncation};
 use cudock_sweep::{
     AttemptEnd, Event, Journal, StopReason, Sweep, SweepAction, SweepLog, SweepPlan, TerminationPolicy,
     TrialId, TrialStatus,
@@ -178,11 +178,15 @@ fn plans() -> impl Strategy<Value = SweepPlan> {
     let schedule = EvaluationSchedule { interval: 1, delay: 2 };
     let policy = prop::sample::select(vec![
         None,
-        Some(TerminationPolicy::Bandit { slack: Slack::Factor(0.1), schedule }),
-        Some(TerminationPolicy::Median { schedule }),
-        Some(TerminationPolicy::Truncation { percentage: 30.0, exclude_finished: true, schedule }),
-        Some(TerminationPolicy::Asha { min_steps: 1, max_steps: Some(6), reduction: 2 }),
-        Some(TerminationPolicy::Hyperband { min_steps: 1, max_steps: 6, reduction: 2 }),
+        Some(TerminationPolicy::Bandit(Bandit { slack: Slack::Factor(0.1), schedule })),
+        Some(TerminationPolicy::Median(Median { schedule })),
+        Some(TerminationPolicy::Truncation(Truncation {
+            percentage: 30.0,
+            exclude_finished: true,
+            schedule,
+        })),
+        Some(TerminationPolicy::Asha(Asha { min_steps: 1, max_steps: Some(6), reduction: 2 })),
+        Some(TerminationPolicy::Hyperband(Hyperband { min_steps: 1, max_steps: 6, reduction: 2 })),
     ]);
     let seconds = |range: std::ops::Range<u64>| {
         prop::option::of(range).prop_map(|time: Option<u64>| time.map(Duration::from_secs))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cudock_base::Usd;
-use cudock_sweep::policy::{EvaluationSchedule, Slack};
+use cudock_sweep::policy::{Bandit, EvaluationSchedule, Slack};
 use cudock_sweep::{
     ApplyError, AttemptEnd, Distribution, Event, Goal, MachineSlots, Parameter, SamplerKind, Space,
     StopReason, Sweep, SweepAction, SweepEnd, SweepPlan, TerminationPolicy, TrialId, TrialStatus,
@@ -124,7 +124,7 @@ fn failures_without_retries_are_explained() {
 #[test]
 fn the_policy_stops_a_trial_once_with_its_arithmetic() {
     let schedule = EvaluationSchedule { interval: 1, delay: 4 };
-    let policy = Some(TerminationPolicy::Bandit { slack: Slack::Factor(0.2), schedule });
+    let policy = Some(TerminationPolicy::Bandit(Bandit { slack: Slack::Factor(0.2), schedule }));
     let mut sweep = sweep(SweepPlan { policy, retries: 3, ..plan(2) }, 2);
     step(&mut sweep, 1);
     for interval in 1..=4 {

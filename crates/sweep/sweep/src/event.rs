@@ -10,18 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::SweepPlan;
 use crate::policy::Decision;
 use crate::space::Assignment;
-use crate::state::MachineSlots;
-
-/// The number of a trial, from 0 and without gaps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TrialId(pub u32);
-
-impl fmt::Display for TrialId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use crate::trial_id::TrialId;
 
 /// An event and when it was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,6 +81,17 @@ pub enum Event {
     Canceled,
     /// The last event, unless trials are added.
     Finished { end: SweepEnd },
+}
+
+/// The slots of one size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineSlots {
+    /// The value of the parameter.
+    pub size: String,
+    pub slots: u32,
+    /// Price per hour of one slot.
+    #[serde(with = "cudock_base::usd_text")]
+    pub price_per_hour: Usd,
 }
 
 /// How to find an attempt again.

@@ -1,10 +1,15 @@
 //! Times, sizes and rates as people write them: `50ms`, `2h`, `4GiB`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
+
+/// The regular expression of a number without sign and exponent, for schemas.
+pub const NUMBER_PATTERN: &str = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)";
 
 /// A text that is not a time, size or rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +27,7 @@ pub enum QuantityError {
 }
 
 impl QuantityError {
-    pub(crate) fn unreadable(text: &str, what: &'static str, example: &'static str) -> Self {
+    pub fn unreadable(text: &str, what: &'static str, example: &'static str) -> Self {
         Self::Unreadable { text: text.to_owned(), what, example }
     }
 
@@ -37,7 +42,7 @@ impl QuantityError {
         Err(Self::NoUnit { text: text.to_owned(), suggestion: written.join(" or ") })
     }
 
-    pub(crate) fn negative(text: &str, what: &'static str) -> Self {
+    pub fn negative(text: &str, what: &'static str) -> Self {
         Self::Negative { text: text.to_owned(), what }
     }
 }
@@ -206,6 +211,55 @@ impl<T: FromStr<Err = QuantityError>> de::Visitor<'_> for QuantityVisitor<T> {
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
         self.visit_str(&number.to_string())
     }
+}
+
+/// The regular expression of a number with a unit of bytes, from the beginning of a text.
+fn size_pattern() -> String {
+    format!(r"^\s*{NUMBER_PATTERN}\s*(?:B|[KMGT]iB|[kKMGT]B)\s*")
+}
+
+fn time_pattern() -> String {
+    let units = ["d", "h", "m", "s", "ms", "[uµ]s"];
+    let parts = units.map(|unit| format!(r"(?:{NUMBER_PATTERN}\s*{unit}\s*)?"));
+    format!(r"^\s*{}$", parts.concat())
+}
+
+/// Implements [`JsonSchema`] for a quantity.
+macro_rules! schemas {
+    ($($quantity:ident: $schema:tt;)*) => {$(
+        impl JsonSchema for $quantity {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($quantity).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )*};
+}
+
+schemas! {
+    TimeSpan: {
+        "type": "string",
+        "description": "A length of time: a number and a unit of us, ms, s, m, h or d, or several, the largest first.",
+        "examples": ["50ms", "1.5s", "2h", "5h30m"],
+        "pattern": time_pattern(),
+        // Each part of the pattern is optional, but not all of them.
+        "allOf": [{"pattern": "[0-9]"}],
+    };
+    ByteSize: {
+        "type": "string",
+        "description": "A number of bytes: a number and a unit of B, KB, MB, GB, TB, KiB, MiB, GiB or TiB.",
+        "examples": ["512MiB", "16GB"],
+        "pattern": size_pattern() + "$",
+    };
+    ByteRate: {
+        "type": "string",
+        "description": "Bytes per second.",
+        "examples": ["200MB/s", "1.5GiB/s"],
+        "pattern": size_pattern() + r"/s\s*$",
+    };
 }
 
 #[cfg(test)]
