@@ -36,7 +36,7 @@ use crate::call::Call;
 use crate::deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
 use crate::services::backend::{Backend, backend};
 use crate::services::bodies::names::{Existing, Names};
-use crate::services::bodies::request::{body, delete, put};
+use crate::services::bodies::request::{delete, put};
 use crate::services::bodies::template::{AUTHORIZATION, RESOURCES};
 use crate::services::reaper::Outside;
 use crate::spec::{BlobContainer, DeploymentSpec, WorkKind};
@@ -60,7 +60,7 @@ pub fn deployment(facts: &Facts, spec: &DeploymentSpec) -> Result<Deployment, Tr
     let spec = watched.as_ref();
     let translation = backend(spec.service).translate(facts, spec)?;
     let names = Names::of_spec(spec);
-    let first = body(&reaper::deployment(spec, &translation.outside)?)?;
+    let first = reaper::deployment(spec, &translation.outside);
     let first = Step::new("reaper", Phase::Create, put(&names.record_id(), RESOURCES, first));
     let cleanup = cleanup(names, &translation.outside);
     Ok(Deployment {

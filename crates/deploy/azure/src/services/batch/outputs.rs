@@ -3,7 +3,6 @@
 use cudock_base::Secret;
 use serde_json::{Value, json};
 
-use super::body::{ContainerDestination, OutputDestination, OutputFile, UploadOptions};
 use super::status::logged_tasks;
 use crate::call::Body;
 use crate::deployment::DeploymentIdentity;
@@ -14,20 +13,22 @@ pub(super) const LOGS: [&str; 2] = ["stdout.txt", "stderr.txt"];
 
 /// The files that are uploaded when a task ends, however it ends. Batch counts the upload as a part
 /// of the task.
-pub(super) fn files(spec: &DeploymentSpec, task: &str) -> Vec<OutputFile> {
-    let Some(outputs) = &spec.outputs else { return Vec::new() };
-    let file = |file_pattern: String, path: String| OutputFile {
-        file_pattern,
-        destination: OutputDestination { container: ContainerDestination { path, container_url: "" } },
-        upload_options: UploadOptions { upload_condition: "taskcompletion" },
+pub(super) fn files(spec: &DeploymentSpec, task: &str) -> Option<Vec<Value>> {
+    let outputs = spec.outputs.as_ref()?;
+    let file = |pattern: &str, path: String| {
+        json!({
+            "filePattern": pattern,
+            "destination": {"container": {"path": path, "containerUrl": ""}},
+            "uploadOptions": {"uploadCondition": "taskcompletion"},
+        })
     };
     let blob = |name: &str| Outputs::blob(&spec.run_id, task, name);
     let chosen = outputs.pattern.as_deref().map(|pattern| {
         // The path of several files is a directory, that of one file its name.
         let name = if pattern.contains(['*', '?', '[']) { "files" } else { pattern };
-        file(pattern.to_owned(), blob(name))
+        file(pattern, blob(name))
     });
-    LOGS.iter().map(|log| file(format!("../{log}"), blob(log))).chain(chosen).collect()
+    Some(LOGS.iter().map(|log| file(&format!("../{log}"), blob(log))).chain(chosen).collect())
 }
 
 /// Puts the URL with its signature into all files of a task, whose JSON pointer this is.
