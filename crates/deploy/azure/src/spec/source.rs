@@ -7,12 +7,13 @@ use cudock_base::Timestamp;
 use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
 use cudock_group::restart::RestartPolicy;
-use cudock_group::{Container, Group, Os, PortProtocol, ProbeAction, Reading, RequestedGpu, VariableValue};
+use cudock_group::{Container, Group, Os, PortProtocol, ProbeAction, Reading, VariableValue};
 use cudock_project::{Manifest, WorkloadKind};
 
 use crate::services::TranslationError;
 use crate::spec::group_losses::losses;
 use crate::spec::placed::{SpecPlacement, capacity};
+use crate::spec::requested::{gib, requested_capacity, requested_gpu};
 use crate::spec::{
     Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecVariable, WorkKind,
 };
@@ -198,22 +199,6 @@ impl DeploymentSpec {
         };
         Ok((spec, losses))
     }
-}
-
-/// The GPU that a container requests.
-pub(super) fn requested_gpu(container: &Container) -> Option<&RequestedGpu> {
-    container.resources.as_ref()?.gpu.as_ref()
-}
-
-/// The processors and GiB of memory that a container requests.
-pub(super) fn requested_capacity(container: &Container) -> Option<(f64, f64)> {
-    let resources = container.resources.as_ref()?;
-    Some((f64::from(resources.cpu_millis) / 1000.0, gib(resources.memory_bytes)))
-}
-
-#[allow(clippy::cast_precision_loss, reason = "memory in GiB, to a part in a million")]
-fn gib(bytes: u64) -> f64 {
-    (bytes / (1 << 10)) as f64 / f64::from(1 << 20)
 }
 
 fn work_of(

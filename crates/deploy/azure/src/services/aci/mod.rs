@@ -45,7 +45,7 @@ fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationE
     };
     let names = Names::of_spec(spec);
     let mut secrets: Vec<(String, Secret)> = Vec::new();
-    let containers: Vec<Value> = containers(super::identity(spec).work)
+    let containers: Vec<Value> = containers(spec.work.shape())
         .into_iter()
         .zip(items)
         .enumerate()

@@ -3,6 +3,7 @@
 //! Batch creates the pool with the job and deletes it when the job ends, and the job ends with its last task or at its
 //! time limit. The order matters: a job that may end with its last task would end before the first one is added.
 
+mod account;
 mod backend;
 mod existing;
 mod multi_node;
@@ -11,6 +12,7 @@ mod outputs;
 mod preflight;
 mod rules;
 mod status;
+mod task_parts;
 
 pub(super) use backend::Batch;
 
@@ -22,68 +24,24 @@ use cudock_base::shell::quote;
 use cudock_http::Method;
 use serde_json::{Value, json};
 
-use crate::call::{Body, Call, Plane};
-use crate::deployment::{DeploymentIdentity, Phase, Step, Wait};
+use crate::call::Body;
+use crate::deployment::{Phase, Step, Wait};
+use crate::services::batch::account::{ACCOUNT_VERSION, ACCOUNTS, Account, VERSION, job_path};
+use crate::services::batch::task_parts::{CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, constraints, variables};
 use crate::services::bodies::names::{Existing, Names, Tags};
 use crate::services::bodies::request::{body, iso_8601, non_empty, put, resource};
-use crate::services::checks::Machine;
+use crate::services::machine::Machine;
 use crate::services::reaper::{Address, Outside, OutsideAction};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{BlobContainer, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 pub use open_job::{BatchTasks, open_job};
 
-pub(super) const ACCOUNT_VERSION: &str = "2024-07-01";
-pub(super) const VERSION: &str = "2024-07-01.20.0";
-pub(super) const ACCOUNTS: &str = "Microsoft.Batch/batchAccounts";
-/// The mount point of checkpoint storage, below the directory of all mounts.
-const CHECKPOINTS: &str = "checkpoints";
-/// The id of the task of a job without items.
-const MAIN_TASK: &str = "main";
 const TASKS_PER_REQUEST: usize = 100;
-/// RDMA pins the memory that it sends from.
-const LOCKED_MEMORY: &str = "--ulimit memlock=-1";
-/// All devices of the directory: one for each link, and one for connections.
-const INFINIBAND: &str = "--device=/dev/infiniband";
 /// Time to allocate nodes and pull the image, on top of the time that tasks take.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
 /// Images with a framework take tens of gigabytes, and Docker keeps them on the system's disk.
 const DISK_GB: u32 = 256;
-
-/// The data plane of an account.
-#[derive(Debug, Clone)]
-struct Account {
-    name: String,
-    region: String,
-    /// The host of an existing account, according to the account.
-    endpoint: Option<String>,
-}
-
-impl Account {
-    fn of_identity(identity: &DeploymentIdentity) -> Self {
-        let existing = DeploymentIdentity::existing(identity.batch_account.as_ref());
-        let new = || identity.names().unique_letters();
-        let name = existing.map_or_else(new, |existing| existing.name.to_owned());
-        Self { name, region: identity.region.clone(), endpoint: identity.endpoint.clone() }
-    }
-
-    fn plane(&self) -> Plane {
-        let Self { name, region, endpoint } = self.clone();
-        Plane::Batch { account: name, region, endpoint }
-    }
-
-    fn call(&self, method: Method, path: &str, query: &str, body: Option<Body>) -> Call {
-        Call { method, plane: self.plane(), path: format!("{path}?api-version={VERSION}{query}"), body }
-    }
-
-    fn get(&self, path: &str, query: &str) -> Call {
-        self.call(Method::GET, path, query, None)
-    }
-}
-
-fn job_path(names: Names<'_>) -> String {
-    format!("/jobs/{}", names.unique())
-}
 
 fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<'s>, TranslationError> {
     let machine = rules::check(facts, spec)?;
@@ -92,7 +50,7 @@ fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<
         Some(text) => Some(Existing::required(text, "a Batch account")?),
         None => None,
     };
-    let account = Account::of_identity(&super::identity(spec));
+    let account = Account::of_spec(spec);
     let path = job_path(names);
     let mut steps = Vec::new();
     if existing.is_none() {
@@ -220,11 +178,6 @@ fn metadata(tags: &Tags) -> Vec<Value> {
     pairs.map(|(name, value)| json!({"name": name, "value": value})).collect()
 }
 
-/// The limits of a job or task.
-fn constraints(time_limit: Duration, retries: u32) -> Value {
-    json!({"maxWallClockTime": iso_8601(time_limit), "maxTaskRetryCount": retries})
-}
-
 fn storage(spec: &DeploymentSpec) -> Option<&BlobContainer> {
     spec.checkpoints.as_ref()?.storage.as_ref()
 }
@@ -333,13 +286,4 @@ fn linked(spec: &DeploymentSpec) -> Cow<'_, [String]> {
     );
     let shell = ["/bin/sh".to_owned(), "-c".to_owned(), script, checkpoints.directory.clone()];
     Cow::Owned(shell.into_iter().chain(spec.command.iter().cloned()).collect())
-}
-
-/// The variables, with empty values for secrets, which are inserted when the request is sent.
-fn variables(spec: &DeploymentSpec) -> Option<Vec<Value>> {
-    let variable = |variable: &SpecVariable| match variable {
-        SpecVariable::Plain { name, value } => json!({"name": name, "value": value}),
-        SpecVariable::Secret { name, .. } => json!({"name": name, "value": ""}),
-    };
-    non_empty(spec.variables.iter().map(variable))
 }

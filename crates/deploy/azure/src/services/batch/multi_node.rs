@@ -10,10 +10,10 @@ use std::time::Duration;
 use cudock_base::shell::quote;
 use serde_json::{Value, json};
 
-use crate::services::batch::{
-    CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, MAIN_TASK, constraints, outputs, variables,
-};
-use crate::services::checks::Machine;
+use crate::services::batch::account::MAIN_TASK;
+use crate::services::batch::outputs;
+use crate::services::batch::task_parts::{CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, constraints, variables};
+use crate::services::machine::Machine;
 use crate::spec::DeploymentSpec;
 
 /// The port on which the processes find each other.

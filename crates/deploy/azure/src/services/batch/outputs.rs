@@ -1,12 +1,9 @@
 //! Files of tasks that are uploaded before their node is gone.
 
-use cudock_base::Secret;
 use serde_json::{Value, json};
 
-use super::status::logged_tasks;
 use crate::call::Body;
-use crate::deployment::DeploymentIdentity;
-use crate::spec::{BlobContainer, DeploymentSpec, Outputs};
+use crate::spec::{DeploymentSpec, Outputs};
 
 /// The files that every task writes next to its working directory.
 pub(super) const LOGS: [&str; 2] = ["stdout.txt", "stderr.txt"];
@@ -52,10 +49,4 @@ pub(super) fn rename(task: &mut Value, run_id: &str, from: &str, to: &str) {
             *path = json!(format!("{to}{rest}"));
         }
     }
-}
-
-/// The URLs at which the responses to [`log_calls`](super::log_calls) are kept, one for each.
-pub(super) fn kept_logs(identity: &DeploymentIdentity, storage: &BlobContainer) -> Vec<Secret> {
-    let blob = |task: &str, log: &str| storage.blob(&Outputs::blob(&identity.run_id, task, log));
-    logged_tasks(identity).flat_map(|task| LOGS.map(|log| blob(&task, log))).collect()
 }

@@ -27,7 +27,7 @@ use crate::call::Body;
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
 use crate::services::bodies::names::{Existing, Names, Tags};
 use crate::services::bodies::request::{Identity, body, iso_8601, put, resource};
-use crate::services::checks::Machine;
+use crate::services::machine::Machine;
 use crate::services::reaper::{Address, Outside, OutsideAction};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, SpecVariable, WorkKind};
@@ -135,7 +135,7 @@ fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<
             let compute = cluster.or(existing.as_deref());
             let none = [Vec::new()];
             let items = if items.is_empty() { none.as_slice() } else { items.as_slice() };
-            let names = ids.jobs(super::identity(spec).work);
+            let names = ids.jobs(spec.work.shape());
             for (name, item) in names.iter().zip(items) {
                 let job = command_job(spec, &ids, &machine, item, *time_limit, compute);
                 steps.push(job_step(spec, &ids, name, &job));

@@ -3,6 +3,7 @@
 
 mod backend;
 mod cloud_init;
+mod names;
 mod preflight;
 mod rules;
 mod status;
@@ -26,24 +27,16 @@ use crate::services::bodies::request::{Identity, body, call, non_empty, put};
 use crate::services::bodies::template::{
     DEPLOYMENTS, RESOURCES, RoleAssignment, deployed, nested, template_in_group,
 };
-use crate::services::checks::Machine;
+use crate::services::machine::Machine;
 use crate::services::reaper;
+use crate::services::vm::names::{
+    ADDRESSES, COMMANDS, COMPUTE, EXTENSIONS, INTERFACES, MACHINES, NAME, NETWORK, NETWORKS, SECURITY_GROUPS,
+    STATE,
+};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
-const COMPUTE: &str = "2024-07-01";
-const NETWORK: &str = "2024-05-01";
-/// The machine, and the deployment that creates it.
-const NAME: &str = "main";
-const STATE: &str = "state";
 const USER: &str = "cudock";
-const MACHINES: &str = "Microsoft.Compute/virtualMachines";
-const COMMANDS: &str = "Microsoft.Compute/virtualMachines/runCommands";
-const EXTENSIONS: &str = "Microsoft.Compute/virtualMachines/extensions";
-const SECURITY_GROUPS: &str = "Microsoft.Network/networkSecurityGroups";
-const NETWORKS: &str = "Microsoft.Network/virtualNetworks";
-const ADDRESSES: &str = "Microsoft.Network/publicIPAddresses";
-const INTERFACES: &str = "Microsoft.Network/networkInterfaces";
 const LOGIC_APP_CONTRIBUTOR: &str = "87a39d53-fc1b-424a-814c-f7e04687dc9e";
 /// Time to start the machine, install the driver and pull the image.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
