@@ -6,19 +6,19 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
-use crate::resources::operation::Operation;
 use crate::resources::resource::Resource;
 use crate::resources::target::{Target, is_within};
-use crate::services::activity::LogEntry;
-use crate::services::batch::BatchData;
-use crate::services::machine_learning::ClusterNode;
-use crate::services::storage::Storage;
-use crate::services::terminal::TerminalRequest;
 use crate::settings::CloudSettings;
-use crate::templates::deployments::TemplateRuns;
+use crate::state::batch::BatchData;
+use crate::state::cluster_node::ClusterNode;
+use crate::state::identity::Token;
+use crate::state::log_entry::LogEntry;
+use crate::state::operation::Operation;
+use crate::state::storage::Storage;
+use crate::state::template_run::TemplateRuns;
+use crate::state::terminal::TerminalRequest;
 use crate::time::Seconds;
 use crate::wire::answer::Answer;
-use crate::wire::sign_in::Token;
 
 type Timer = Box<dyn FnOnce(&mut Cloud) + Send>;
 
@@ -224,7 +224,7 @@ impl Cloud {
         }
         let known = self.find(&target.key).and_then(Resource::principal).map(str::to_owned);
         body["identity"]["principalId"] = json!(known.unwrap_or_else(|| self.random.uuid()));
-        body["identity"]["tenantId"] = json!(crate::wire::sign_in::TENANT);
+        body["identity"]["tenantId"] = json!(crate::state::identity::TENANT);
     }
 
     /// Changes a resource that exists.

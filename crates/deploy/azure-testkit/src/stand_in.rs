@@ -22,9 +22,9 @@ use crate::schedule::Schedule;
 use crate::services::batch::BATCH_SUFFIX;
 use crate::services::terminal::make_container;
 use crate::settings::CloudSettings;
+use crate::state::identity::{CLIENT_ID, TENANT};
 use crate::wire::route::{BATCH, RUN_HISTORY};
 use crate::wire::server::{Shared, Wire, listen, tls_config};
-use crate::wire::sign_in::{CLIENT_ID, TENANT};
 
 /// Azure on loopback. It is gone when dropped.
 #[derive(Debug)]

@@ -25,27 +25,28 @@ pub mod text;
 
 pub use clock::{Clock, SystemClock};
 pub use cloud::{ApiError, ApiErrorReason, ApiReply, CloudApi};
-pub use cost::billing::BilledTime;
 pub use cost::{Alternative, CostQuery, CostReport, DeploymentCost, PhaseCost, WorkloadCost, cost};
 pub use create::attached::{DeployOutput, Ended};
 pub use create::existing::read_existing;
-pub use create::placements::{DeployRequest, DeploySource, plan_deployments};
+pub use create::phase::{PhaseLimits, PhaseProgress};
+pub use create::placements::plan_deployments;
 pub use create::preflight::{Preflight, preflight};
+pub use create::request::{DeployRequest, DeploySource};
 pub use create::requester::{Owner, Requester};
 pub use create::resume::Resumed;
 pub use create::run::{Deployer, PlannedDeployment, find_deployment};
-pub use create::wait::{PhaseLimits, PhaseProgress};
 pub use delete::gc::{GcReport, GcScope, Leftover};
 pub use error::DeployError;
 pub use export::write_export;
 pub use flags::resolve;
 pub use journal::{
-    DeploymentRecord, Journal, JournalError, NewDeployment, PhaseRecord, RunLock, StepRecord, StepRole,
-    StepState, journal_directory,
+    BilledTime, DeploymentRecord, Journal, JournalError, NewDeployment, PhaseRecord, RunLock, StepRecord,
+    StepRole, StepState, journal_directory,
 };
 pub use observe::exec::{exec, exec_on_terminal};
 pub use observe::logs::print_logs;
 pub use observe::verify::{DeviceVerdict, VerifyReport, verify};
 pub use observe::{DeploymentName, DeploymentSummary, ps};
 pub use session::{Session, existing_journal};
-pub use sweep::{SweepMachine, SweepRun, plan_sweep};
+pub use sweep::machines::SweepMachine;
+pub use sweep::{SweepRun, plan_sweep};

@@ -13,9 +13,9 @@ use cudock_http::Method;
 use cudock_sweep_run::watch_interrupts;
 
 use crate::clock::SystemClock;
+use crate::create::phase::{PhaseLimits, PhaseProgress};
 use crate::create::requester::{Owner, Requester};
 use crate::create::run::Deployer;
-use crate::create::wait::{PhaseLimits, PhaseProgress};
 use crate::error::DeployError;
 use crate::journal::{Journal, journal_directory};
 

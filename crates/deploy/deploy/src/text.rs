@@ -9,8 +9,8 @@ use cudock_base::text::table::{Align, TextTable};
 use cudock_plan::report::format::{dollars, hourly};
 
 use crate::cost::{CostReport, DeploymentCost};
+use crate::create::phase::PhaseProgress;
 use crate::create::run::PlannedDeployment;
-use crate::create::wait::PhaseProgress;
 use crate::delete::gc::GcReport;
 use crate::journal::DeploymentRecord;
 use crate::names::phase_activity;

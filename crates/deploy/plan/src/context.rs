@@ -1,11 +1,11 @@
 //! Everything that evaluating and pricing offers needs to know about a workload, looked up once.
 
 use cudock_facts::Facts;
-use cudock_facts::tables::{Billing, BoundKey, DataAccess, SizeDriver, StartTimes};
+use cudock_facts::tables::{Billing, BoundKey, DataAccess, SizeDriver, StartTimes, Support};
 use cudock_facts::version::Date;
 
 use crate::catalog::Catalog;
-use crate::catalog::availability::RegionStatus;
+use crate::catalog::availability::{Proof, RegionStatus};
 use crate::catalog::machine::MachineType;
 use crate::catalog::offer::{RegionId, SizeId};
 use crate::cost::region::RegionCostCache;
@@ -215,5 +215,21 @@ impl<'q, 'a> Case<'q, 'a> {
 
     pub(crate) fn verdict(&self) -> Option<&'a SizeVerdict> {
         self.context.verdicts.of(&self.machine.name)
+    }
+
+    /// How the service supports the size; none if it does not.
+    pub(crate) fn series_support(&self) -> Option<Proof> {
+        // A workload profile exists on its service only.
+        if self.machine.profile.is_some() {
+            return Some(Proof::Documented);
+        }
+        let known = self.machine.series_support.get(usize::from(self.terms.kind.index()));
+        known.copied().unwrap_or(Some(Proof::NotListed))
+    }
+
+    /// The row of the table about the series on the service.
+    pub(crate) fn support(&self) -> Option<&'a Support> {
+        let series = self.machine.series.as_deref()?;
+        self.context.facts.services().support_of(self.terms.kind.id(), series)
     }
 }

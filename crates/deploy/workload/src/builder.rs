@@ -10,6 +10,7 @@ use cudock_project::{Manifest, Project, WorkloadFlags};
 
 use crate::assumptions::Assumed;
 use crate::inputs::Inputs;
+use crate::origin::Origin;
 
 /// File, flags and tables, and the assumptions so far.
 #[derive(Clone)]
@@ -24,12 +25,6 @@ pub(crate) struct WorkloadBuilder<'a> {
     pub(crate) measured_on: Option<String>,
     /// Why the model that is named could not be read.
     pub(crate) unread_model: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
-    Flag(&'static str),
-    Key(&'static str),
 }
 
 impl<'a> WorkloadBuilder<'a> {

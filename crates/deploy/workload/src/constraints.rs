@@ -7,7 +7,8 @@ use cudock_plan::{Constraints, Priority, Spot, Work};
 use cudock_project::SpotUse;
 
 use crate::assumptions::assumptions;
-use crate::builder::{Origin, WorkloadBuilder, first_given, flag_or_key, names_of};
+use crate::builder::{WorkloadBuilder, first_given, flag_or_key, names_of};
+use crate::origin::Origin;
 
 impl WorkloadBuilder<'_> {
     pub(crate) fn spot(&mut self, work: &Work) -> Result<Option<Spot>, UsageError> {

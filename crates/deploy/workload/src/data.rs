@@ -5,7 +5,8 @@ use cudock_plan::DataNeeds;
 use cudock_project::ByteSize;
 
 use crate::assumptions::assumptions;
-use crate::builder::{Origin, WorkloadBuilder, first_given, flag_or_key};
+use crate::builder::{WorkloadBuilder, first_given, flag_or_key};
+use crate::origin::Origin;
 
 impl WorkloadBuilder<'_> {
     pub(crate) fn data(&mut self) -> Result<Option<DataNeeds>, UsageError> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use cudock_model::{Model, ModelError, inspect};
 use cudock_project::{Project, WorkloadFlags};
 
-use crate::builder::Origin;
+use crate::origin::Origin;
 
 /// Reports of `cudock bench` have a few kilobytes.
 const MAX_REPORT: u64 = 64 << 20;

@@ -15,6 +15,7 @@ mod inputs;
 mod memory;
 mod names;
 mod needs;
+mod origin;
 mod serve;
 mod start;
 mod subject;

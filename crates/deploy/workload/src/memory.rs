@@ -6,8 +6,9 @@ use cudock_base::text::format::fixed_bytes;
 use cudock_model::{EstimateOptions, Model, ModelError, NumberFormat, estimate};
 use cudock_project::ByteSize;
 
-use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
+use crate::builder::{WorkloadBuilder, flag_or_key};
 use crate::inputs::InputFile;
+use crate::origin::Origin;
 
 const GB: f64 = 1e9;
 

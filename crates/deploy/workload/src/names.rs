@@ -7,7 +7,8 @@ use cudock_base::UsageError;
 use cudock_base::text::suggest;
 use cudock_facts::lookup::NameMatch;
 
-use crate::builder::{Origin, WorkloadBuilder};
+use crate::builder::WorkloadBuilder;
+use crate::origin::Origin;
 
 impl WorkloadBuilder<'_> {
     /// The ids of all names of a list, once each. `find` returns those of one name, or else similar names.

@@ -9,7 +9,8 @@ use cudock_plan::{GpuNeeds, MachineNeeds};
 use cudock_project::{ByteSize, CapabilityRange};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Origin, WorkloadBuilder, flag_or_key, names_of};
+use crate::builder::{WorkloadBuilder, flag_or_key, names_of};
+use crate::origin::Origin;
 use crate::subject::{Inspection, Processor};
 
 impl WorkloadBuilder<'_> {

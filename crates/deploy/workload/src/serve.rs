@@ -5,7 +5,8 @@ use cudock_plan::{DayLoad, Work};
 use cudock_project::{DayRate, RequestRate};
 
 use crate::assumptions::{Daytime, assumptions};
-use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
+use crate::builder::{WorkloadBuilder, flag_or_key};
+use crate::origin::Origin;
 
 /// The highest valid rate, a billion requests per second: more is a typo.
 const MAX_RATE: Rate = Rate::from_nanos_per_day(86_400 * 1_000_000_000 * 1_000_000_000);

@@ -7,7 +7,8 @@ use cudock_plan::Work;
 use cudock_project::{TimeSpan, WorkloadKind};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Origin, WorkloadBuilder, first_given, flag_or_key};
+use crate::builder::{WorkloadBuilder, first_given, flag_or_key};
+use crate::origin::Origin;
 
 impl WorkloadBuilder<'_> {
     pub(crate) fn work(&mut self) -> Result<Work, UsageError> {

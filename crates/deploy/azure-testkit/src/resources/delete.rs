@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use crate::cloud::Cloud;
-use crate::resources::operation::{OperationStyle, Progress};
 use crate::resources::resource::Resource;
 use crate::resources::target::{GROUP_KIND, Target};
+use crate::state::identity::Caller;
+use crate::state::operation::{OperationStyle, Progress};
 use crate::time::Seconds;
 use crate::wire::answer::Answer;
-use crate::wire::sign_in::Caller;
 
 /// How long the deletion of a group with machines takes if they may shut down, and if not.
 const GROUP_SECONDS: (Seconds, Seconds) = (300, 80);

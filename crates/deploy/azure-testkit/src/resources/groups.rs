@@ -98,7 +98,7 @@ impl Cloud {
 pub(crate) fn subscription() -> Value {
     json!({
         "id": format!("/subscriptions/{SUBSCRIPTION}"), "subscriptionId": SUBSCRIPTION,
-        "tenantId": crate::wire::sign_in::TENANT, "displayName": "Stand-in", "state": "Enabled",
+        "tenantId": crate::state::identity::TENANT, "displayName": "Stand-in", "state": "Enabled",
         "subscriptionPolicies": {
             "locationPlacementId": "Public_2014-09-01", "quotaId": "PayAsYouGo_2014-09-01", "spendingLimit": "Off",
         },

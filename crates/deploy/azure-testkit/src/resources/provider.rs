@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::resources::operation::{OperationStyle, Progress};
 use crate::resources::resource::Resource;
 use crate::resources::target::{GROUP_KIND, Target};
+use crate::state::identity::Caller;
+use crate::state::operation::{OperationStyle, Progress};
 use crate::time::Seconds;
 use crate::wire::answer::Answer;
-use crate::wire::sign_in::Caller;
 
 /// How a service creates resources of one type. The times are those of recordings, where there are any.
 #[derive(Debug, Clone, Copy)]

@@ -4,16 +4,9 @@ use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
 use crate::resources::target::{GROUP_KIND, Target};
-use crate::time::{Seconds, parse, utc};
+use crate::state::log_entry::LogEntry;
+use crate::time::{parse, utc};
 use crate::wire::answer::Answer;
-
-#[derive(Debug, Clone)]
-pub(crate) struct LogEntry {
-    time: Seconds,
-    operation: String,
-    status: &'static str,
-    target: Target,
-}
 
 impl Cloud {
     /// Writes an event: what was done to a resource, and how far it is.
@@ -69,6 +62,6 @@ fn render(entry: &LogEntry) -> Value {
         "subStatus": name(""),
         "category": name("Administrative"),
         "level": "Informational",
-        "caller": crate::wire::sign_in::CLIENT_ID,
+        "caller": crate::state::identity::CLIENT_ID,
     })
 }

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::cloud::Cloud;
 use crate::resources::resource::Resource;
 use crate::resources::target::{Target, is_within};
+use crate::state::identity::Caller;
 use crate::time::utc;
 use crate::wire::answer::Answer;
-use crate::wire::sign_in::Caller;
 
 const KIND: &str = "microsoft.authorization/roleassignments";
 const OWNER: &str = "8e3af657-a8ff-443c-a75c-2fe8c4bcb635";
@@ -66,7 +66,7 @@ impl Cloud {
             let message = format!(
                 "Principal {} does not exist in the directory {}.",
                 principal.replace('-', ""),
-                crate::wire::sign_in::TENANT
+                crate::state::identity::TENANT
             );
             return Some(Answer::error(400, "PrincipalNotFound", message));
         }

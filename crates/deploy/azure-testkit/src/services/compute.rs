@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::catalog;
 use crate::cloud::Cloud;
-use crate::resources::operation::{OperationStyle, Progress};
 use crate::resources::resource::Resource;
 use crate::resources::target::Target;
 use crate::services::container_instances::OUTPUT;
 use crate::services::terminal::DEVICES;
+use crate::state::operation::{OperationStyle, Progress};
 use crate::time::with_offset;
 use crate::wire::answer::Answer;
 

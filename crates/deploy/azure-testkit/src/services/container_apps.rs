@@ -53,7 +53,7 @@ impl Cloud {
     }
 
     pub(crate) fn container_app_created(&mut self, target: &Target) {
-        let (now, by) = (without_zone(self.now), crate::wire::sign_in::CLIENT_ID);
+        let (now, by) = (without_zone(self.now), crate::state::identity::CLIENT_ID);
         let system_data = json!({
             "createdBy": by, "createdByType": "Application", "createdAt": now,
             "lastModifiedBy": by, "lastModifiedByType": "Application", "lastModifiedAt": now,

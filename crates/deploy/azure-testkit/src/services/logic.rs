@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::cloud::Cloud;
+use crate::state::identity::Caller;
 use crate::time::{Seconds, parse, utc};
 use crate::wire::answer::Answer;
-use crate::wire::sign_in::Caller;
 
 /// Why a definition cannot be run here: what is not implemented must not look as if it worked.
 pub(crate) fn refuse_workflow(body: &Value) -> Option<Answer> {

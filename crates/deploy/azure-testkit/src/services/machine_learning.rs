@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
-use crate::resources::operation::{OperationStyle, Progress};
 use crate::resources::resource::{Resource, bare_region};
 use crate::resources::target::{Target, is_within};
 use crate::services::container_instances::OUTPUT;
+use crate::state::cluster_node::ClusterNode;
+use crate::state::operation::{OperationStyle, Progress};
 use crate::time::{Seconds, duration, utc};
 use crate::wire::answer::Answer;
 
@@ -16,23 +17,11 @@ const STARTING: [(Seconds, &str); 3] = [(5, "Preparing"), (30, "Queued"), (90, "
 /// Default time that a node stays without a job.
 const NODE_IDLE: Seconds = 120;
 
-/// A node of a cluster. It is billed while it exists.
-#[derive(Debug)]
-pub(crate) struct ClusterNode {
-    /// Key of the node, which is within that of the cluster.
-    key: String,
-    cluster: String,
-    /// The key of the job that it runs.
-    job: Option<String>,
-    /// When its last job ended.
-    idle_since: Seconds,
-}
-
 impl Cloud {
     pub(crate) fn ml_created(&mut self, target: &Target) {
         if !target.kind.ends_with("/computes") && !target.kind.ends_with("/workspaces") {
             let now = utc(self.now);
-            let system_data = json!({"createdAt": now, "createdBy": crate::wire::sign_in::CLIENT_ID, "lastModifiedAt": now});
+            let system_data = json!({"createdAt": now, "createdBy": crate::state::identity::CLIENT_ID, "lastModifiedAt": now});
             self.update(&target.key, |resource| resource.body["systemData"] = system_data);
         }
         match target.kind.as_str() {

@@ -1,40 +1,11 @@
 //! Blob storage: one container, which a signature gives access to.
 
-use std::collections::BTreeMap;
-
 use cudock_base::text::percent;
 
 use crate::cloud::Cloud;
+use crate::state::storage::CONTAINER;
 use crate::time::http_date;
 use crate::wire::answer::Answer;
-use crate::wire::route::fields;
-
-/// The path of the container.
-const CONTAINER: &str = "/outputs";
-
-/// The blobs of the container by name, and what gives access to them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Storage {
-    pub(crate) signature: String,
-    pub(crate) blobs: BTreeMap<String, String>,
-}
-
-impl Storage {
-    /// The container on a host, with the signature.
-    pub(crate) fn url(&self, host: &str) -> String {
-        format!("{host}{CONTAINER}?sv=2023-11-03&sr=c&sp=racwl&sig={}", percent::encode(&self.signature))
-    }
-
-    fn is_signed(&self, query: &str) -> bool {
-        fields(query).iter().any(|(name, value)| name == "sig" && *value == self.signature)
-    }
-
-    /// Whether a URL is that of the container, with a signature.
-    pub(crate) fn is_container(&self, url: &str) -> bool {
-        let (url, query) = url.split_once('?').unwrap_or((url, ""));
-        url.ends_with(CONTAINER) && self.is_signed(query)
-    }
-}
 
 impl Cloud {
     /// A request to the container, if it is one.

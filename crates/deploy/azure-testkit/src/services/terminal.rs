@@ -20,8 +20,9 @@ use tungstenite::{Error, Message, WebSocket};
 
 use crate::cloud::Cloud;
 use crate::resources::target::Target;
+use crate::state::terminal::{Protocol, TerminalRequest};
 use crate::wire::answer::Answer;
-use crate::wire::route::fields;
+use crate::wire::form::fields;
 
 /// The list of GPUs of every container.
 pub(crate) const DEVICES: &str = "GPU 0: Tesla T4 (UUID: GPU-1)\n";
@@ -31,24 +32,6 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// Number of polls within which a client must respond to a close frame.
 const MOST_POLLS: usize = 400;
-
-/// A program that may be started once.
-#[derive(Debug, Clone)]
-pub(crate) struct TerminalRequest {
-    /// The program, a single word: neither service takes arguments.
-    program: String,
-    columns: u16,
-    rows: u16,
-    protocol: Protocol,
-}
-
-#[derive(Debug, Clone)]
-enum Protocol {
-    /// Container Instances: the password is the first message.
-    Password(String),
-    /// Container Apps: two bytes before everything.
-    Channels { container: String },
-}
 
 impl Cloud {
     /// `POST …/containers/{name}/exec` of a container group.

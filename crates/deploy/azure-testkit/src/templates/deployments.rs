@@ -1,41 +1,21 @@
 //! Deployments of templates: Azure carries them out, whether or not anyone waits.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use crate::cloud::Cloud;
-use crate::resources::operation::{OperationStyle, Progress};
 use crate::resources::provider::remove;
 use crate::resources::resource::Resource;
 use crate::resources::target::Target;
-use crate::templates::template::{EvaluationError, Scope, target_of};
+use crate::state::identity::Caller;
+use crate::state::operation::{OperationStyle, Progress};
+use crate::state::template_run::{Scope, TemplateRun};
+use crate::templates::template::{EvaluationError, target_of};
 use crate::time::{Seconds, utc};
 use crate::wire::answer::Answer;
-use crate::wire::sign_in::Caller;
 
 const KIND: &str = "microsoft.resources/deployments";
 /// Time from the acceptance of a template to the first resource.
 const START_SECONDS: Seconds = 2;
-
-/// A template that is being carried out.
-#[derive(Debug, Clone)]
-struct TemplateRun {
-    scope: Scope,
-    /// Entries of the template that have not begun.
-    pending: Vec<Value>,
-    outputs: Value,
-    /// Resources that have begun, by key.
-    begun: Vec<String>,
-}
-
-/// All templates that are being carried out, by the key of their deployment.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TemplateRuns {
-    active: BTreeMap<String, TemplateRun>,
-    /// The operations that end with them.
-    operations: BTreeMap<String, String>,
-}
 
 impl Cloud {
     pub(crate) fn put_deployment(&mut self, target: &Target, body: &Value) -> Answer {

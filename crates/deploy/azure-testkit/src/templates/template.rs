@@ -5,16 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::cloud::Cloud;
 use crate::random::uuid;
 use crate::resources::target::{SUBSCRIPTION, Target};
+use crate::state::template_run::Scope;
 use crate::templates::expression::{Expression, parse};
-
-/// The target and the values with which a template is evaluated.
-#[derive(Debug, Clone)]
-pub(crate) struct Scope {
-    /// The group that is deployed to; none for the subscription.
-    pub(crate) group: Option<String>,
-    pub(crate) parameters: Map<String, Value>,
-    pub(crate) variables: Map<String, Value>,
-}
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +92,7 @@ impl Scope {
             })),
             "subscription" => Ok(json!({
                 "id": format!("/subscriptions/{SUBSCRIPTION}"), "subscriptionId": SUBSCRIPTION,
-                "tenantId": crate::wire::sign_in::TENANT,
+                "tenantId": crate::state::identity::TENANT,
             })),
             "resourcegroup" => {
                 let id = self.id();

@@ -8,8 +8,9 @@ use crate::cloud::Cloud;
 use crate::resources::groups;
 use crate::resources::target::Target;
 use crate::services::container_instances::{METRICS, OUTPUT};
+use crate::state::identity::Caller;
 use crate::wire::answer::Answer;
-use crate::wire::sign_in::Caller;
+use crate::wire::form::fields;
 
 /// Path prefixes of requests to the host of a Batch account, and to that of a region's run history.
 pub(crate) const BATCH: &str = "/batch/";
@@ -24,17 +25,6 @@ fn on_host<'p>(path: &'p str, plane: &str) -> Option<(&'p str, &'p str)> {
 /// The response to a client that connects to a host which does not exist.
 fn no_such_host(host: &str) -> Answer {
     Answer { text: Some(format!("the host {host} does not exist")), ..Answer::empty(421) }
-}
-
-/// The fields of a form or a query.
-pub(crate) fn fields(text: &str) -> Vec<(String, String)> {
-    text.split('&')
-        .filter_map(|field| field.split_once('='))
-        .map(|(name, value)| {
-            let decode = |text: &str| percent::decode(&text.replace('+', " ")).unwrap_or_default();
-            (decode(name), decode(value))
-        })
-        .collect()
 }
 
 impl Cloud {

@@ -5,29 +5,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use crate::cloud::Cloud;
-use crate::time::{Seconds, utc};
+use crate::state::identity::{CLIENT_ID, TENANT, Token};
+use crate::time::utc;
 use crate::wire::answer::Answer;
 use crate::wire::route::RUN_HISTORY;
-
-/// The tenant of the subscription.
-pub const TENANT: &str = "22222222-3333-4444-8555-666666666666";
-/// The service principal that signs in.
-pub const CLIENT_ID: &str = "33333333-4444-4555-8666-777777777777";
-
-/// The identity on whose behalf a request is made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Caller {
-    /// The signed-in user.
-    User,
-    /// A managed identity, by its object id.
-    Identity(String),
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Token {
-    audience: String,
-    expires: Seconds,
-}
 
 impl Cloud {
     /// `POST /{tenant}/oauth2/v2.0/token` with the fields of its form.

@@ -6,8 +6,11 @@ use cudock_base::{ErrorKind, Report, text};
 use cudock_http::{HttpError, HttpErrorKind};
 use serde_json::Value;
 
-use crate::error::network_hint;
+use super::method::SignInMethod;
+use crate::error::network::network_hint;
 
+/// The name of this way in errors, which has its own hint.
+pub(super) const MANAGED_IDENTITY: &str = "a managed identity";
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 300;
 
@@ -150,7 +153,7 @@ impl Report for SignInError {
                 ];
             }
             Self::AzureCli { .. } => "run `az login`, then `az account show`",
-            Self::Refused { method: super::managed_identity::METHOD, .. } => {
+            Self::Refused { method: MANAGED_IDENTITY, .. } => {
                 "assign an identity to this resource; if it has several, set AZURE_CLIENT_ID"
             }
             Self::Http { error, .. } => return network_hint(error).into_iter().collect(),
@@ -158,7 +161,7 @@ impl Report for SignInError {
                 "run this on an Azure resource with a managed identity, or run `az login`"
             }
             Self::Invalid { name: "sign-in method", .. } => {
-                return vec![format!("the methods are {}", super::SignInMethod::names().join(", "))];
+                return vec![format!("the methods are {}", SignInMethod::names().join(", "))];
             }
             Self::Certificate { .. } => {
                 "the file must be PEM with an RSA key and its certificate: `openssl pkcs12 -in x.pfx -nodes -out x.pem`"

@@ -7,12 +7,11 @@ use cudock_base::{Environment, Secret};
 use cudock_http::{Client, NoProgress, Request, RetryPolicy, Uri};
 
 use super::SignInError;
-use super::error::{is_unreachable, malformed};
+use super::error::{MANAGED_IDENTITY, is_unreachable, malformed};
 use super::token::AccessToken;
 use super::token_endpoint::{TokenRequest, send_once};
 use crate::cloud::Audience;
 
-pub(super) const METHOD: &str = "a managed identity";
 /// The address of the metadata service of virtual machines, which no other machine has.
 const IMDS: &str = "http://169.254.169.254";
 const IMDS_HOST: &str = "AZURE_POD_IDENTITY_AUTHORITY_HOST";
@@ -86,7 +85,7 @@ impl ManagedIdentity {
     ) -> Result<AccessToken, SignInError> {
         let wanted = self.request(audience);
         let host = wanted.url().parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned));
-        let host = host.ok_or_else(|| malformed(METHOD, "its endpoint is not a URL"))?;
+        let host = host.ok_or_else(|| malformed(MANAGED_IDENTITY, "its endpoint is not a URL"))?;
         let http = Client::for_metadata(&host, TIMEOUT);
         let (is_imds, is_probe) = match self.service {
             IdentityEndpoint::Imds { is_probe, .. } => (true, is_probe && !has_worked),
@@ -102,16 +101,21 @@ impl ManagedIdentity {
         });
         let response = response.map_err(|error| match error {
             error if is_imds && !has_worked && is_unreachable(&error) => SignInError::NoManagedIdentity,
-            error => SignInError::Http { method: METHOD, error },
+            error => SignInError::Http { method: MANAGED_IDENTITY, error },
         })?;
         if response.status != 200 {
             // Another cloud has its metadata service at the same address, and it knows nothing of this path.
             if is_probe && response.status != 400 {
                 return Err(SignInError::NoManagedIdentity);
             }
-            return Err(SignInError::refused(METHOD, response.status, &response.body, self.secret()));
+            return Err(SignInError::refused(
+                MANAGED_IDENTITY,
+                response.status,
+                &response.body,
+                self.secret(),
+            ));
         }
-        response.token(METHOD, request.clock)
+        response.token(MANAGED_IDENTITY, request.clock)
     }
 
     fn secret(&self) -> Option<&Secret> {

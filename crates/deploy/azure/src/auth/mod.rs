@@ -7,7 +7,9 @@ mod certificate;
 mod clock;
 mod device_code;
 mod error;
+mod flow;
 mod managed_identity;
+mod method;
 mod service_principal;
 mod settings;
 mod token;
@@ -20,20 +22,16 @@ use std::sync::Mutex;
 
 use cudock_base::{Environment, Secret, lock};
 
-use self::azure_cli::AzureCli;
-use self::certificate::ClientCertificate;
-use self::device_code::DeviceCode;
-use self::managed_identity::ManagedIdentity;
-use self::service_principal::Application;
+use self::flow::Flow;
 use self::settings::SignInSettings;
 use self::token::AccessToken;
-use self::workload_identity::TokenIssuer;
 use crate::cloud::Audience;
 
 pub(crate) use self::clock::ServerClock;
 pub use self::device_code::Prompt;
 pub use self::error::SignInError;
-pub use self::settings::{SignInMethod, SignInOptions};
+pub use self::method::SignInMethod;
+pub use self::settings::SignInOptions;
 pub use self::token::Principal;
 pub(crate) use self::token_endpoint::TokenRequest;
 
@@ -56,48 +54,6 @@ struct TokenCache {
 impl fmt::Debug for TokenCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.tokens.keys()).finish()
-    }
-}
-
-#[derive(Debug)]
-enum Flow {
-    AzureCli(AzureCli),
-    Secret(Application, Secret),
-    Certificate(Application, ClientCertificate),
-    Federation(Application, TokenIssuer),
-    ManagedIdentity(ManagedIdentity),
-    DeviceCode(DeviceCode),
-}
-
-impl Flow {
-    /// `has_worked`: whether it gave a token before.
-    fn token(
-        &self,
-        request: &TokenRequest<'_>,
-        audience: &Audience,
-        has_worked: bool,
-    ) -> Result<AccessToken, SignInError> {
-        match self {
-            Self::AzureCli(cli) => cli.token(audience, request.clock),
-            Self::Secret(application, secret) => application.token_by_secret(request, audience, secret),
-            Self::Certificate(application, certificate) => {
-                application.token_by_certificate(request, audience, certificate)
-            }
-            Self::Federation(application, issuer) => issuer.token(application, request, audience),
-            Self::ManagedIdentity(identity) => identity.token(request, audience, has_worked),
-            Self::DeviceCode(device) => device.token(request, audience),
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::AzureCli(_) => "az",
-            Self::Secret(..) => "service principal with a secret",
-            Self::Certificate(..) => "service principal with a certificate",
-            Self::Federation(..) => "workload identity",
-            Self::ManagedIdentity(_) => "managed identity",
-            Self::DeviceCode(_) => "device code",
-        }
     }
 }
 

@@ -8,10 +8,12 @@ use cudock_base::{Environment, Secret, text};
 use super::azure_cli::AzureCli;
 use super::certificate::ClientCertificate;
 use super::device_code::{self, DeviceCode, Prompt};
+use super::error::SignInError;
+use super::flow::Flow;
 use super::managed_identity::ManagedIdentity;
+use super::method::SignInMethod;
 use super::service_principal::Application;
 use super::workload_identity::{self, TokenIssuer};
-use super::{Flow, SignInError};
 
 const METHOD: &str = "CUDOCK_AZURE_SIGN_IN";
 const TENANT: &str = "AZURE_TENANT_ID";
@@ -23,31 +25,6 @@ const FEDERATED_FILE: &str = "AZURE_FEDERATED_TOKEN_FILE";
 const GITHUB_URL: &str = "ACTIONS_ID_TOKEN_REQUEST_URL";
 const GITHUB_TOKEN: &str = "ACTIONS_ID_TOKEN_REQUEST_TOKEN";
 const SUBSCRIPTION: &str = "AZURE_SUBSCRIPTION_ID";
-
-/// A way to sign in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignInMethod {
-    AzureCli,
-    ServicePrincipal,
-    WorkloadIdentity,
-    ManagedIdentity,
-    DeviceCode,
-}
-
-impl SignInMethod {
-    const ALL: [(&'static str, Self); 5] = [
-        ("az", Self::AzureCli),
-        ("service-principal", Self::ServicePrincipal),
-        ("workload-identity", Self::WorkloadIdentity),
-        ("managed-identity", Self::ManagedIdentity),
-        ("device-code", Self::DeviceCode),
-    ];
-
-    /// The names of the methods.
-    pub(super) fn names() -> [&'static str; 5] {
-        Self::ALL.map(|(name, _)| name)
-    }
-}
 
 impl FromStr for SignInMethod {
     type Err = SignInError;

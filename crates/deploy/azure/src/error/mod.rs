@@ -2,15 +2,17 @@
 
 mod body;
 mod cause;
+pub(crate) mod network;
 
 use std::fmt;
 use std::time::Duration;
 
 use cudock_base::{ErrorKind, Report, Secret, Timestamp, text};
-use cudock_http::{CertificateError, HttpError, HttpErrorKind};
+use cudock_http::{CertificateError, HttpError};
 use serde_json::Value;
 
 use self::body::explanation;
+use self::network::network_hint;
 use crate::auth::SignInError;
 use crate::cloud::CloudError;
 
@@ -229,20 +231,6 @@ fn service_hints(error: &ServiceError) -> Vec<String> {
         _ => error.cause.hint().map(str::to_owned),
     };
     quota.into_iter().chain(retry_after).collect()
-}
-
-/// The hint for a network that fails.
-pub(crate) fn network_hint(error: &HttpError) -> Option<String> {
-    let hint = match error.kind {
-        HttpErrorKind::Transient | HttpErrorKind::Permanent => {
-            "check the network, and set HTTPS_PROXY if a proxy is needed"
-        }
-        HttpErrorKind::Certificate => {
-            "if the certificate is from a private authority, set SSL_CERT_FILE to the file of that authority"
-        }
-        _ => return None,
-    };
-    Some(hint.to_owned())
 }
 
 #[cfg(test)]

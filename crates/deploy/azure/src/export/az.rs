@@ -8,10 +8,11 @@ use cudock_base::shell::quote;
 use cudock_http::Method;
 use serde_json::Value;
 
-use super::arm::{self, DEPLOYMENTS};
 use super::body_value::{BodyValue, Piece};
+use super::error::ExportError;
+use super::header::{DELETE_BY_SCRIPT, comment, header};
 use super::outline::{Outline, ResourcePath, SecretNames};
-use super::{DELETE_BY_SCRIPT, ExportError, comment, header};
+use super::template::{self, DEPLOYMENTS};
 use crate::call::{Call, Plane};
 use crate::deployment::{Deployment, Step, Wait};
 
@@ -155,7 +156,7 @@ impl<'o> Script<'o> {
         let file = format!("{}.json", step.id);
         let mut text = template.to_json(&str::to_owned, &str::to_owned);
         if let Value::Object(members) = &mut text {
-            members.insert("metadata".to_owned(), arm::metadata(self.deployment, "Deployed by up.sh."));
+            members.insert("metadata".to_owned(), template::metadata(self.deployment, "Deployed by up.sh."));
         }
         self.files.push((file.clone(), format!("{text:#}\n")));
         let name = quote(path.names.last().copied().unwrap_or_default()).into_owned();

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::arm::{self, DEPLOYMENTS};
+use super::az;
 use super::body_value::BodyValue;
+use super::error::ExportError;
+use super::header::{comment, header};
 use super::outline::{Outline, OutlineResource};
-use super::{ExportError, az, comment, header};
+use super::template::{self, DEPLOYMENTS};
 use crate::deployment::Deployment;
 
 const AZAPI_VERSION: &str = "2.4.0";
@@ -22,7 +24,7 @@ pub(super) fn files(
         "\nterraform {{\n  required_version = \">= 1.5.0\"\n  required_providers {{\n    azapi = {{\n      \
          source  = \"Azure/azapi\"\n      version = \"{AZAPI_VERSION}\"\n    }}\n  }}\n}}\n\nprovider \"azapi\" {{}}\n"
     );
-    for secret in arm::secrets_of(&outline.resources) {
+    for secret in template::secrets_of(&outline.resources) {
         let _ = write!(text, "\nvariable \"{secret}\" {{\n  type      = string\n  sensitive = true\n}}\n");
     }
     let mut previous: Option<String> = None;

@@ -7,6 +7,7 @@
 
 pub mod codes;
 pub(crate) mod judge;
+mod queries;
 pub(crate) mod query;
 mod registry;
 pub(crate) mod report;
@@ -15,9 +16,10 @@ pub(crate) mod results;
 mod rights;
 mod runner;
 
-pub(crate) use judge::CandidateContext;
+pub(crate) use judge::context::CandidateContext;
 pub use judge::judge;
-pub use query::{Query, Topic, queries};
+pub use queries::queries;
+pub use query::{Query, Topic};
 pub use registry::{PullCredentials, PullQuestion, PullResult, is_azure_registry};
 pub use report::{CandidateReport, PreflightReport, PreflightRow, PreflightVerdict, Question};
 pub use request::{Candidate, ImageCheck, PreflightRequest, PriceQuote};

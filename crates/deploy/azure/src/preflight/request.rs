@@ -6,7 +6,6 @@ use cudock_facts::services::AzureService;
 
 use super::registry::PullResult;
 use super::report::PreflightVerdict;
-use crate::services::backend::{Backend, backend};
 use crate::spec::{DeploymentSpec, ExistingResources, RegistryAccess, WorkKind};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -75,11 +74,6 @@ impl Candidate {
             image: None,
         }
     }
-
-    /// Whether it runs on a size of virtual machines.
-    pub(super) fn has_vm_size(&self) -> bool {
-        self.size.is_some() && backend(self.service).requirements().has_vm_sizes
-    }
 }
 
 impl PreflightRequest {
@@ -105,10 +99,6 @@ impl PreflightRequest {
     pub(crate) fn services(&self) -> impl Iterator<Item = AzureService> {
         let is_used = |service: &AzureService| self.candidates.iter().any(|one| one.service == *service);
         AzureService::ALL.into_iter().filter(is_used)
-    }
-
-    pub(crate) fn backends(&self) -> impl Iterator<Item = &'static dyn Backend> {
-        self.services().map(backend)
     }
 
     /// The regions of the candidates on a service, without repetition.

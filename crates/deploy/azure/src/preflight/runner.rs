@@ -8,7 +8,8 @@ use cudock_base::{lock, parallel};
 use cudock_facts::Facts;
 use serde_json::{Value, json};
 
-use super::query::{Query, Topic, follow_ups, next_page, queries};
+use super::queries::{follow_ups, next_page, queries};
+use super::query::{Query, Topic};
 use super::request::PreflightRequest;
 use super::results::{QueryResult, QueryResults};
 use crate::call::Call;

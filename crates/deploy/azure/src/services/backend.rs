@@ -9,12 +9,16 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::deployment::{DeploymentIdentity, Phase};
-use crate::preflight::{CandidateContext, PreflightRequest, PreflightRow, Query};
+use crate::preflight::judge::context::CandidateContext;
+use crate::preflight::query::Query;
+use crate::preflight::report::PreflightRow;
+use crate::preflight::request::PreflightRequest;
+use crate::services::attach::exec::ExecMethod;
+use crate::services::attach::logs::LogPart;
+use crate::services::attach::terminal::{Terminal, TerminalSize};
+use crate::services::error::TranslationError;
 use crate::services::existing::ExistingKind;
-use crate::services::{
-    ExecMethod, LogPart, Terminal, TerminalSize, Translation, TranslationError, aci, aks, batch,
-    container_apps, ml, vm,
-};
+use crate::services::translation::Translation;
 use crate::spec::{BlobContainer, DeploymentSpec, ExistingResources};
 use crate::status::{DeploymentState, Status};
 
@@ -223,16 +227,4 @@ pub struct Billing {
     pub covers_jobs: bool,
     /// Whether nodes are billed before they run a task.
     pub bills_nodes: bool,
-}
-
-/// The backend of a service.
-pub(crate) fn backend(service: AzureService) -> &'static dyn Backend {
-    match service {
-        AzureService::Vm => &vm::Vm,
-        AzureService::Batch => &batch::Batch,
-        AzureService::Ml => &ml::Ml,
-        AzureService::ContainerApps => &container_apps::ContainerApps,
-        AzureService::Aci => &aci::Aci,
-        AzureService::Aks => &aks::Aks,
-    }
 }

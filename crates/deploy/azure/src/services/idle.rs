@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::services::backend::{IdleEnd, backend};
+use crate::services::backend::IdleEnd;
 use crate::services::error::TranslationError;
 use crate::spec::{DeploymentSpec, WorkKind};
 
@@ -18,9 +18,12 @@ const INTERVAL: u64 = 10;
 const THRESHOLD: u32 = 5;
 
 /// The workload with what watches it, or an error where nothing can.
-pub(super) fn watched(spec: &DeploymentSpec) -> Result<Cow<'_, DeploymentSpec>, TranslationError> {
+pub(super) fn watched<'s>(
+    spec: &'s DeploymentSpec,
+    end: Result<IdleEnd, &'static str>,
+) -> Result<Cow<'s, DeploymentSpec>, TranslationError> {
     let Some(idle) = spec.idle else { return Ok(Cow::Borrowed(spec)) };
-    let reason = match backend(spec.service).idle_end(spec) {
+    let reason = match end {
         Ok(IdleEnd::Service) => return Ok(Cow::Borrowed(spec)),
         Err(reason) => reason,
         Ok(_) if matches!(spec.work, WorkKind::MultiNode { .. }) => {

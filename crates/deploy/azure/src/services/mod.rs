@@ -9,11 +9,15 @@ mod bodies;
 mod checks;
 mod container_apps;
 mod error;
-mod existing;
+pub(crate) mod existing;
+mod existing_details;
 mod idle;
+pub(crate) mod lookup;
 mod losses;
+mod machine;
 mod ml;
 mod reaper;
+mod translation;
 mod vm;
 
 pub use attach::exec::{ExecMethod, ExecOutput, SHELL, TypedCommand, interactive_program};
@@ -25,42 +29,35 @@ pub use error::TranslationError;
 pub use existing::bare_region;
 pub use ml::{MlJobs, open_jobs, sweep_deployment};
 pub use reaper::{reaper_call, reaper_run_path};
+pub(crate) use translation::Translation;
 
 use cudock_base::Secret;
 use cudock_facts::Facts;
-use cudock_facts::finding::Finding;
 use cudock_facts::services::AzureService;
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait, WorkShape};
-use crate::services::backend::{Backend, backend};
+use crate::deployment::{Deployment, DeploymentIdentity, Phase, Step, Wait};
+use crate::services::backend::Backend;
 use crate::services::bodies::names::{Existing, Names};
-use crate::services::bodies::request::{body, delete, put};
+use crate::services::bodies::request::{delete, put};
 use crate::services::bodies::template::{AUTHORIZATION, RESOURCES};
+use crate::services::lookup::backend;
 use crate::services::reaper::Outside;
-use crate::spec::{BlobContainer, DeploymentSpec, WorkKind};
+use crate::spec::{BlobContainer, DeploymentSpec};
 use crate::status::Status;
-
-/// A workload as requests of a service.
-#[derive(Debug, Default)]
-pub(crate) struct Translation<'s> {
-    /// Steps after the groups and the reaper exist.
-    pub(crate) steps: Vec<Step>,
-    outside: Outside<'s>,
-    losses: Vec<Finding>,
-}
 
 /// All requests that create a workload, and those that delete it.
 pub fn deployment(facts: &Facts, spec: &DeploymentSpec) -> Result<Deployment, TranslationError> {
     checks::names(spec)?;
     checks::checkpoints(spec)?;
     checks::outputs(spec)?;
-    let watched = idle::watched(spec)?;
+    let backend = backend(spec.service);
+    let watched = idle::watched(spec, backend.idle_end(spec))?;
     let spec = watched.as_ref();
-    let translation = backend(spec.service).translate(facts, spec)?;
+    let translation = backend.translate(facts, spec)?;
     let names = Names::of_spec(spec);
-    let first = body(&reaper::deployment(spec, &translation.outside)?)?;
+    let first = reaper::deployment(spec, &translation.outside);
     let first = Step::new("reaper", Phase::Create, put(&names.record_id(), RESOURCES, first));
     let cleanup = cleanup(names, &translation.outside);
     Ok(Deployment {
@@ -121,20 +118,13 @@ fn cleanup(names: Names<'_>, outside: &Outside<'_>) -> Vec<Step> {
 }
 
 fn identity(spec: &DeploymentSpec) -> DeploymentIdentity {
-    let work = match &spec.work {
-        WorkKind::Serve { port, is_public, .. } => WorkShape::Serve { port: *port, is_public: *is_public },
-        WorkKind::Job { items, .. } => {
-            WorkShape::Job { tasks: u32::try_from(items.len().max(1)).unwrap_or(u32::MAX) }
-        }
-        WorkKind::MultiNode { nodes, .. } => WorkShape::MultiNode { nodes: *nodes },
-    };
     let backend = backend(spec.service);
     let mut identity = DeploymentIdentity {
         subscription: spec.subscription.clone(),
         run_id: spec.run_id.clone(),
         service: spec.service,
         region: spec.region.clone(),
-        work,
+        work: spec.work.shape(),
         is_spot: spec.is_spot,
         workspace: None,
         batch_account: None,

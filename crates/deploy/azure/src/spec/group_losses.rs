@@ -7,7 +7,7 @@ use cudock_group::{Container, Group, NoteKind, PortProtocol, ProbeAction, Readin
 
 use crate::codes;
 use crate::spec::placed::{capacity, gpu};
-use crate::spec::source::{requested_capacity, requested_gpu};
+use crate::spec::requested::{requested_capacity, requested_gpu};
 
 /// Everything that is lost, on machines of this size or profile.
 pub(super) fn losses(

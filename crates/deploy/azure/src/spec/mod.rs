@@ -5,12 +5,15 @@ mod existing;
 mod group_losses;
 mod outputs;
 mod placed;
+mod requested;
 mod source;
 
 use cudock_facts::services::AzureService;
 use std::time::Duration;
 
 use cudock_base::{Secret, Timestamp, Usd};
+
+use crate::deployment::WorkShape;
 
 pub use checkpoints::{BlobContainer, Checkpoints};
 pub use existing::{ExistingDetails, ExistingResources, ProfileDetails};
@@ -65,6 +68,19 @@ pub enum WorkKind {
     Job { items: Vec<Vec<String>>, concurrent: u32, time_limit: Duration, retries: u32 },
     /// Processes on several nodes that work together.
     MultiNode { nodes: u32, processes_per_node: u32, time_limit: Duration },
+}
+
+impl WorkKind {
+    /// The work without its content.
+    pub(crate) fn shape(&self) -> WorkShape {
+        match self {
+            Self::Serve { port, is_public, .. } => WorkShape::Serve { port: *port, is_public: *is_public },
+            Self::Job { items, .. } => {
+                WorkShape::Job { tasks: u32::try_from(items.len().max(1)).unwrap_or(u32::MAX) }
+            }
+            Self::MultiNode { nodes, .. } => WorkShape::MultiNode { nodes: *nodes },
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

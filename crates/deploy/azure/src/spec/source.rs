@@ -7,12 +7,13 @@ use cudock_base::Timestamp;
 use cudock_facts::Facts;
 use cudock_facts::finding::Finding;
 use cudock_group::restart::RestartPolicy;
-use cudock_group::{Container, Group, Os, PortProtocol, ProbeAction, Reading, RequestedGpu, VariableValue};
+use cudock_group::{Container, Group, Os, PortProtocol, ProbeAction, Reading, VariableValue};
 use cudock_project::{Manifest, WorkloadKind};
 
 use crate::services::TranslationError;
 use crate::spec::group_losses::losses;
 use crate::spec::placed::{SpecPlacement, capacity};
+use crate::spec::requested::{gib, requested_capacity, requested_gpu};
 use crate::spec::{
     Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecVariable, WorkKind,
 };
@@ -56,7 +57,7 @@ impl DeploymentSpec {
         name: &str,
         manifest: &Manifest,
         placement: SpecPlacement,
-        options: SpecOptions,
+        mut options: SpecOptions,
     ) -> Result<Self, TranslationError> {
         let workload = &manifest.workload;
         let Some(image) = &workload.image else {
@@ -77,7 +78,7 @@ impl DeploymentSpec {
                 let listen = manifest.serve.listen.as_ref().and_then(|addresses| addresses.first());
                 WorkKind::Serve {
                     port: options.port.or(listen.map(std::net::SocketAddr::port)).unwrap_or(DEFAULT_PORT),
-                    ready_path: options.ready_path,
+                    ready_path: options.ready_path.take(),
                     is_public: options.is_public,
                 }
             }
@@ -87,7 +88,7 @@ impl DeploymentSpec {
                 time_limit: options.time_limit,
             },
             WorkloadKind::Job | WorkloadKind::Sweep => WorkKind::Job {
-                items: options.items,
+                items: std::mem::take(&mut options.items),
                 concurrent: workload.at_once.unwrap_or(placement.instances).max(1),
                 time_limit: options.time_limit,
                 retries: u32::from(placement.is_spot) * RETRIES,
@@ -97,42 +98,15 @@ impl DeploymentSpec {
             manifest.needs.cpu.map_or(DEFAULT_CAPACITY.0, f64::from),
             manifest.needs.memory.map_or(DEFAULT_CAPACITY.1, |memory| gib(memory.0)),
         );
-        let (cpus, memory_gib) =
-            placement.size.as_deref().and_then(|size| capacity(facts, size)).unwrap_or(wanted);
-        Ok(Self {
-            name: name.to_owned(),
-            run_id: options.run_id,
-            subscription: options.subscription,
-            region: placement.region,
-            service: placement.service,
-            size: placement.size,
-            gpus: placement.gpus,
-            cpus,
-            memory_gib,
-            instances: placement.instances,
-            is_spot: placement.is_spot,
-            price_per_hour: placement.price_per_hour,
-            image: image.clone(),
-            command: options.command,
-            variables: options.variables,
-            registry: options.registry,
-            work,
-            expires: options.expires,
-            idle: options.idle,
-            checkpoints: options.checkpoints,
-            outputs: options.outputs,
-            existing: options.existing,
-            owner: options.owner,
-            state: options.state,
-        })
+        Ok(Self::new(facts, (name, image.as_str()), work, wanted, placement, options))
     }
 
     /// A container group in a place, and what of it is not deployed.
     pub fn from_group(
         facts: &Facts,
         reading: &Reading,
-        placement: SpecPlacement,
-        options: SpecOptions,
+        mut placement: SpecPlacement,
+        mut options: SpecOptions,
     ) -> Result<(Self, Vec<Finding>), TranslationError> {
         let group = &reading.group;
         let [container] = group.containers.as_slice() else {
@@ -159,10 +133,7 @@ impl DeploymentSpec {
         }
         let losses = losses(facts, reading, container, placement.size.as_deref());
         let work = work_of(group, container, &options)?;
-        let gpus = requested_gpu(container).map_or(0, |gpu| gpu.count);
         let wanted = requested_capacity(container).unwrap_or(DEFAULT_CAPACITY);
-        let (cpus, memory_gib) =
-            placement.size.as_deref().and_then(|size| capacity(facts, size)).unwrap_or(wanted);
         let credential = group.credentials.iter().find_map(|credential| {
             Some(RegistryAccess::Password {
                 server: credential.server.clone(),
@@ -170,23 +141,45 @@ impl DeploymentSpec {
                 password: credential.password.clone()?,
             })
         });
-        let spec = Self {
-            name: group.name.clone(),
+        placement.gpus = placement.gpus.max(requested_gpu(container).map_or(0, |gpu| gpu.count));
+        if options.command.is_empty() {
+            options.command.clone_from(&container.command);
+        }
+        options.variables = variables(container).chain(options.variables).collect();
+        options.registry = options.registry.or(credential);
+        let names = (group.name.as_str(), container.image.as_str());
+        Ok((Self::new(facts, names, work, wanted, placement, options), losses))
+    }
+
+    /// A workload in a place: its name and image, and the processors and memory that are wanted where the tables do not
+    /// have the machine.
+    fn new(
+        facts: &Facts,
+        (name, image): (&str, &str),
+        work: WorkKind,
+        wanted: (f64, f64),
+        placement: SpecPlacement,
+        options: SpecOptions,
+    ) -> Self {
+        let size = placement.size.as_deref();
+        let (cpus, memory_gib) = size.and_then(|size| capacity(facts, size)).unwrap_or(wanted);
+        Self {
+            name: name.to_owned(),
             run_id: options.run_id,
             subscription: options.subscription,
             region: placement.region,
             service: placement.service,
             size: placement.size,
-            gpus: placement.gpus.max(gpus),
+            gpus: placement.gpus,
             cpus,
             memory_gib,
             instances: placement.instances,
             is_spot: placement.is_spot,
             price_per_hour: placement.price_per_hour,
-            image: container.image.clone(),
-            command: if options.command.is_empty() { container.command.clone() } else { options.command },
-            variables: variables(container).chain(options.variables).collect(),
-            registry: options.registry.or(credential),
+            image: image.to_owned(),
+            command: options.command,
+            variables: options.variables,
+            registry: options.registry,
             work,
             expires: options.expires,
             idle: options.idle,
@@ -195,25 +188,8 @@ impl DeploymentSpec {
             existing: options.existing,
             owner: options.owner,
             state: options.state,
-        };
-        Ok((spec, losses))
+        }
     }
-}
-
-/// The GPU that a container requests.
-pub(super) fn requested_gpu(container: &Container) -> Option<&RequestedGpu> {
-    container.resources.as_ref()?.gpu.as_ref()
-}
-
-/// The processors and GiB of memory that a container requests.
-pub(super) fn requested_capacity(container: &Container) -> Option<(f64, f64)> {
-    let resources = container.resources.as_ref()?;
-    Some((f64::from(resources.cpu_millis) / 1000.0, gib(resources.memory_bytes)))
-}
-
-#[allow(clippy::cast_precision_loss, reason = "memory in GiB, to a part in a million")]
-fn gib(bytes: u64) -> f64 {
-    (bytes / (1 << 10)) as f64 / f64::from(1 << 20)
 }
 
 fn work_of(

@@ -14,33 +14,12 @@ use cudock_http::Method;
 use serde_json::Value;
 
 use crate::cloud::{ApiError, CloudApi};
-use crate::journal::DeploymentRecord;
+use crate::journal::{BilledTime, DeploymentRecord};
 
 /// The activity log has events from before the deployment by clocks that differ.
 const LOG_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
 const MILLIS_PER_HOUR: u128 = 3_600_000;
-
-/// When billing began and ended, as far as that is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BilledTime {
-    pub from: Option<Timestamp>,
-    pub until: Option<Timestamp>,
-    /// Whether less may have been billed.
-    pub is_at_most: bool,
-}
-
-impl BilledTime {
-    /// The times that a service reports.
-    pub(crate) const fn seen(from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
-        Self { from, until, is_at_most: false }
-    }
-
-    /// Whether it will not change anymore.
-    pub(crate) fn is_final(self) -> bool {
-        self.from.is_some() && self.until.is_some()
-    }
-}
 
 /// Rounds to the nearest second.
 pub(crate) fn whole_seconds(length: Duration) -> u64 {

@@ -5,7 +5,7 @@ use cudock_azure::bare_region;
 use cudock_base::UsageError;
 use cudock_facts::Facts;
 
-use crate::create::placements::{DeployRequest, DeploySource};
+use crate::create::request::{DeployRequest, DeploySource};
 
 /// The regions and sizes to choose from. Empty lists allow all.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use cudock_project::{Project, TimeSpan, WorkloadKind};
 use cudock_workload::{Notify, Resolved};
 
 use crate::create::allowed::Allowed;
-use crate::create::placements::{DEFAULT_TTL, DeployRequest, DeploySource};
+use crate::create::request::{DEFAULT_TTL, DeployRequest, DeploySource};
 use crate::error::DeployError;
 
 /// A place for the workload, with what the plan knows about it.

@@ -1,28 +1,24 @@
 //! The placements of a workload, as deployments that are ready to be created.
 
-use cudock_facts::services::AzureService;
 use std::time::Duration;
 
 use cudock_azure::{
-    BlobContainer, Checkpoints, DeploymentSpec, ExistingResources, Outputs, RegistryAccess, SpecOptions,
-    SpecVariable, codes, deployment, uploads_outputs,
+    BlobContainer, Checkpoints, DeploymentSpec, Outputs, RegistryAccess, SpecOptions, SpecVariable, codes,
+    deployment, uploads_outputs,
 };
 use cudock_base::text::format::duration;
-use cudock_base::{Date, Environment, Secret, UsageError, Usd};
+use cudock_base::{Environment, Secret, UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_group::Reading;
-use cudock_project::{DeployFlags, Project, TimeSpan};
+use cudock_project::TimeSpan;
 
 use crate::create::allowed::{Allowed, allowed};
 use crate::create::choices::{PlacedWork, choices};
-use crate::create::requester::Requester;
+use crate::create::request::{DEFAULT_TTL, DeployRequest, DeploySource};
 use crate::create::run::PlannedDeployment;
 use crate::error::DeployError;
 use crate::ids::new_id;
-
-/// The time to live if none is given.
-pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(2 * 3600);
 
 /// The minimum time to live: the reaper's role assignment takes minutes to take effect.
 const SHORTEST_TTL: Duration = Duration::from_secs(15 * 60);
@@ -34,33 +30,6 @@ const MOST_ITEMS: u64 = 100_000;
 const STORAGE: &str = "CUDOCK_CHECKPOINTS";
 
 const GIB: f64 = 1_073_741_824.0;
-
-/// The description of the workload.
-#[derive(Debug, Clone, Copy)]
-pub enum DeploySource<'a> {
-    Project(&'a Project),
-    /// A container group and the project of its directory, whose `[deploy]` applies.
-    Group(&'a Reading, &'a Project),
-}
-
-/// The workload to deploy, with its target and user.
-pub struct DeployRequest<'a> {
-    pub source: DeploySource<'a>,
-    pub service: AzureService,
-    pub flags: &'a DeployFlags,
-    /// The resources that the flags name, with the details that the cloud reported, if it was
-    /// queried.
-    pub existing: &'a ExistingResources,
-    /// The user's name for the deployment; the name in the file if absent.
-    pub name: Option<&'a str>,
-    /// Port of a service.
-    pub port: Option<u16>,
-    /// Program and arguments; those of the image if empty.
-    pub command: &'a [String],
-    pub requester: &'a Requester,
-    pub today: Date,
-    pub environment: &'a Environment,
-}
 
 /// The first placements for a workload, the best one first.
 pub fn plan_deployments(
@@ -124,14 +93,6 @@ fn spec(
             let spec =
                 DeploymentSpec::from_manifest(facts, &project.name(), &manifest, choice.placement, options)?;
             Ok((spec, Vec::new()))
-        }
-    }
-}
-
-impl<'a> DeployRequest<'a> {
-    pub(crate) fn project(&self) -> &'a Project {
-        match self.source {
-            DeploySource::Project(project) | DeploySource::Group(_, project) => project,
         }
     }
 }

@@ -6,7 +6,7 @@ use cudock_azure::{BlobContainer, Deployment, DeploymentSpec, Step};
 
 use crate::clock::Clock;
 use crate::cloud::CloudApi;
-use crate::create::wait::{PhaseLimits, PhaseProgress};
+use crate::create::phase::{PhaseLimits, PhaseProgress};
 use crate::error::DeployError;
 use crate::journal::{DeploymentRecord, Journal, NewDeployment, RunLock, StepRole};
 

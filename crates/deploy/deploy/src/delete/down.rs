@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::clock::pause;
 use crate::cloud::{ApiError, ApiErrorReason};
-use crate::cost::billing::{BilledTime, billed_time_of_deleted, is_in_activity_log};
+use crate::cost::billing::{billed_time_of_deleted, is_in_activity_log};
 use crate::create::account;
+use crate::create::phase::PhaseProgress;
 use crate::create::run::{Deployer, find_deployment};
-use crate::create::wait::PhaseProgress;
 use crate::error::DeployError;
-use crate::journal::{DeploymentRecord, JournalError, StepRecord, StepRole, StepState};
+use crate::journal::{BilledTime, DeploymentRecord, JournalError, StepRecord, StepRole, StepState};
 use crate::observe::status;
 
 /// Interval of polls of a canceled template deployment.

@@ -6,15 +6,17 @@
 //! holds a lock on its run, which the kernel releases when the command ends in whatever way; so
 //! other commands can distinguish a deployment in progress from one whose command died.
 
+mod billed_time;
 mod error;
+mod private_file;
 mod read;
 mod record;
 mod schema;
 mod state_id;
 mod write;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, TryLockError};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -23,7 +25,9 @@ use cudock_base::files::FileLock;
 use cudock_base::{Environment, FileError, files};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+pub use self::billed_time::BilledTime;
 pub use self::error::JournalError;
+use self::private_file::open_private;
 pub use self::record::{DeploymentRecord, NewDeployment, PhaseRecord, StepRecord, StepRole, StepState};
 pub(crate) use self::state_id::known_state_id;
 
@@ -173,12 +177,6 @@ fn prepare(connection: &Connection, busy_timeout: Duration) -> Result<i64, rusql
     transaction.pragma_update(None, "user_version", schema::VERSION)?;
     transaction.commit()?;
     version()
-}
-
-/// Opens a file that only the user can read, and creates it if it does not exist.
-fn open_private(path: &Path) -> Result<File, JournalError> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    Ok(file.map_err(FileError::at("open", path))?)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use rusqlite::{Row, params};
 use serde::de::DeserializeOwned;
 
 use super::{DeploymentRecord, Journal, JournalError, PhaseRecord, StepRecord, StepRole, StepState};
-use crate::cost::billing::BilledTime;
+use crate::journal::billed_time::BilledTime;
 use crate::names::{phase_named, state_named};
 
 const COLUMNS: &str =

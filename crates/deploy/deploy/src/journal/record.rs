@@ -5,7 +5,7 @@ use std::time::Duration;
 use cudock_azure::{Deployment, DeploymentIdentity, DeploymentSpec, DeploymentState, JobTime, Phase, Step};
 use cudock_base::{Timestamp, Usd};
 
-use crate::cost::billing::BilledTime;
+use crate::journal::billed_time::BilledTime;
 
 /// The record that is written before the first request of a deployment.
 #[derive(Debug)]

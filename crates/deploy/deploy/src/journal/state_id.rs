@@ -10,7 +10,8 @@ use std::path::Path;
 
 use cudock_azure::is_run_id;
 
-use super::{JournalError, open_private};
+use super::JournalError;
+use super::private_file::open_private;
 use crate::ids::new_id;
 
 const FILE_NAME: &str = "state-id";

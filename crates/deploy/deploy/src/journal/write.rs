@@ -7,7 +7,7 @@ use cudock_base::Timestamp;
 use rusqlite::{ErrorCode, Transaction, params};
 
 use super::{Journal, JournalError, NewDeployment, StepRole, StepState};
-use crate::cost::billing::BilledTime;
+use crate::journal::billed_time::BilledTime;
 use crate::names::{phase_name, state_name};
 
 impl Journal {

@@ -1,12 +1,37 @@
 //! Sizes as a parameter of a sweep: each has machines of its own.
 
-use cudock_base::UsageError;
+use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::lookup::NameMatch;
 use cudock_sweep::SweepPlan;
 
-use super::SweepMachine;
-use crate::create::placements::DeployRequest;
+use super::trial_jobs::TrialJobs;
+use crate::create::request::DeployRequest;
+use crate::create::run::PlannedDeployment;
+
+/// The machines of one size.
+#[derive(Debug, Clone)]
+pub struct SweepMachine {
+    pub planned: PlannedDeployment,
+    /// A note for the user about the way it runs.
+    pub note: Option<String>,
+    /// The parameter's value for the size.
+    pub(super) size: Option<String>,
+    /// The service to which trials are added while it runs; none if the service runs the sweep.
+    pub(super) jobs: Option<TrialJobs>,
+}
+
+impl SweepMachine {
+    /// Trials at the same time.
+    pub(super) fn slots(&self) -> u32 {
+        self.planned.spec.instances.max(1)
+    }
+
+    /// The price of one slot for an hour.
+    pub(super) fn slot_price(&self) -> Usd {
+        self.planned.spec.price_per_hour.share(1, u128::from(self.slots()))
+    }
+}
 
 /// The sizes that trials choose from; a single `None` if the cheapest is taken.
 pub(super) fn sizes(

@@ -1,6 +1,6 @@
 //! Sweeps on Azure: a sweep job of Machine Learning, or trials as tasks of Batch.
 
-mod machines;
+pub(crate) mod machines;
 mod native;
 mod service_runner;
 mod trial_jobs;
@@ -9,16 +9,18 @@ use cudock_facts::services::AzureService;
 use std::time::Duration;
 
 use cudock_azure::{WorkKind, deployment, open_job, open_jobs, sweep_deployment};
-use cudock_base::{UsageError, Usd};
+use cudock_base::UsageError;
 use cudock_facts::Facts;
 use cudock_project::{Project, TimeSpan, WorkloadKind};
 use cudock_sweep::{Inexpressible, MachineSlots, MetricSource, PassMode, SweepPlan};
 use cudock_sweep_run::{DriveEnd, DriveError, ProjectSweep, SweepDriver, SweepObserver};
 
+use self::machines::SweepMachine;
 use self::service_runner::{RunnerMachine, ServiceRunner};
 use self::trial_jobs::{SingleJobs, TrialJobs};
 use crate::create::attached::{DeployOutput, Ended};
-use crate::create::placements::{DeployRequest, DeploySource, plan_deployments};
+use crate::create::placements::plan_deployments;
+use crate::create::request::{DeployRequest, DeploySource};
 use crate::create::run::{Deployer, PlannedDeployment};
 use crate::error::DeployError;
 use crate::journal::{DeploymentRecord, RunLock};
@@ -35,30 +37,6 @@ pub struct SweepRun {
     pub plan: SweepPlan,
     /// The machines: one entry, or one for each size that trials choose from.
     pub machines: Vec<SweepMachine>,
-}
-
-/// The machines of one size.
-#[derive(Debug, Clone)]
-pub struct SweepMachine {
-    pub planned: PlannedDeployment,
-    /// A note for the user about the way it runs.
-    pub note: Option<String>,
-    /// The parameter's value for the size.
-    size: Option<String>,
-    /// The service to which trials are added while it runs; none if the service runs the sweep.
-    jobs: Option<TrialJobs>,
-}
-
-impl SweepMachine {
-    /// Trials at the same time.
-    fn slots(&self) -> u32 {
-        self.planned.spec.instances.max(1)
-    }
-
-    /// The price of one slot for an hour.
-    fn slot_price(&self) -> Usd {
-        self.planned.spec.price_per_hour.share(1, u128::from(self.slots()))
-    }
 }
 
 impl SweepRun {

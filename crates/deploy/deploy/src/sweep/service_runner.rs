@@ -11,8 +11,8 @@ use cudock_sweep_run::{AttemptToStart, LiveAttempt, OutputMetrics, Runner, Runne
 use super::trial_jobs::{JobState, JobStates, TrialJobs};
 use crate::clock::Clock;
 use crate::cloud::{ApiError, ApiErrorReason, CloudApi};
-use crate::cost::billing::BilledTime;
 use crate::error::DeployError;
+use crate::journal::BilledTime;
 use crate::journal::Journal;
 use crate::observe::status;
 

@@ -5,13 +5,11 @@
 //! separately, after those that are documented.
 
 use cudock_facts::Facts;
-use cudock_facts::tables::{Support, SupportValue};
+use cudock_facts::tables::SupportValue;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::offer::RegionId;
-use crate::context::Case;
-use crate::plan::reject::RejectReason;
 use cudock_facts::services::AzureOffering;
 
 /// The evidence that an offer can be ordered, the best first.
@@ -42,7 +40,7 @@ pub(crate) enum RegionStatus {
 pub(crate) struct SeriesRegions {
     pub(crate) regions: Vec<RegionId>,
     /// Whether no other region has it.
-    complete: bool,
+    pub(crate) complete: bool,
 }
 
 impl RegionStatus {
@@ -75,47 +73,4 @@ pub(crate) fn series_support(facts: &Facts, series: Option<&str>) -> [Option<Pro
             Some((SupportValue::NotListed, _)) | None => Some(Proof::NotListed),
         }
     })
-}
-
-pub(crate) fn region_rejection(case: &Case, region: RegionId) -> Option<RejectReason> {
-    match case.context.catalog.status(region) {
-        RegionStatus::NotPublic => return Some(RejectReason::NotPublic),
-        RegionStatus::Restricted if case.workload().constraints.regions.is_empty() => {
-            return Some(RejectReason::RestrictedRegion);
-        }
-        _ => {}
-    }
-    let sold = case.machine.sold_in.as_ref().filter(|sold| sold.complete)?;
-    (!sold.regions.contains(&region)).then_some(RejectReason::NotSold)
-}
-
-/// The evidence that the service has the size in a region that is not rejected.
-pub(crate) fn proof(case: &Case, region: RegionId) -> Proof {
-    let service = case.series_support().unwrap_or(Proof::NotListed);
-    let elsewhere = case.machine.sold_in.as_ref().is_some_and(|sold| !sold.regions.contains(&region));
-    let here = match case.context.catalog.status(region) {
-        RegionStatus::Unknown | RegionStatus::NotPublic => Proof::NotListed,
-        _ if elsewhere => Proof::NotListed,
-        RegionStatus::Restricted => Proof::Restricted,
-        RegionStatus::Open => Proof::Documented,
-    };
-    service.max(here)
-}
-
-impl<'a> Case<'_, 'a> {
-    /// How the service supports the size; none if it does not.
-    pub(crate) fn series_support(&self) -> Option<Proof> {
-        // A workload profile exists on its service only.
-        if self.machine.profile.is_some() {
-            return Some(Proof::Documented);
-        }
-        let known = self.machine.series_support.get(usize::from(self.terms.kind.index()));
-        known.copied().unwrap_or(Some(Proof::NotListed))
-    }
-
-    /// The row of the table about the series on the service.
-    pub(crate) fn support(&self) -> Option<&'a Support> {
-        let series = self.machine.series.as_deref()?;
-        self.context.facts.services().support_of(self.terms.kind.id(), series)
-    }
 }

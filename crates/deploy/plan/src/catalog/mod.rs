@@ -1,12 +1,12 @@
 //! The catalog: machine types, regions and priced offers, as exact numbers.
 
 pub(crate) mod availability;
+mod build;
 pub(crate) mod machine;
 pub(crate) mod offer;
 mod offers;
 
 use cudock_base::bug::Parts;
-use cudock_facts::Facts;
 
 use crate::catalog::availability::RegionStatus;
 use crate::catalog::machine::{MachineType, ProfilePlan};
@@ -24,37 +24,6 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Builds the catalog from the tables. A size without a price stays in it, so that its rejection has a reason.
-    pub fn of(facts: &Facts) -> Self {
-        let regions = region_names(facts);
-        let mut catalog = Self {
-            machines: Vec::new(),
-            statuses: regions.iter().map(|name| RegionStatus::of(facts, name)).collect(),
-            regions,
-            sources: Vec::new(),
-            offers: Vec::new(),
-        };
-        let region = |name: &str| find(&catalog.regions, name).map(RegionId);
-        let sizes = facts.sizes().size.iter().map(|size| MachineType::of_size(facts, size, region));
-        let mut machines: Vec<MachineType> = sizes.collect();
-        let profiles = facts.services().profile.iter().map(|profile| {
-            let mut profile = MachineType::of_profile(facts, profile, region);
-            profile.network =
-                machines.iter().find(|size| profile.is_twin(size)).and_then(|size| size.network);
-            profile.network_assumed = profile.network.is_some();
-            profile
-        });
-        let profiles: Vec<MachineType> = profiles.collect();
-        machines.extend(profiles);
-        machines.sort_by(|a, b| a.name.cmp(&b.name));
-        machines.dedup_by(|later, earlier| later.name == earlier.name);
-        machines.truncate(usize::from(u16::MAX));
-        catalog.machines = machines;
-        let (offers, sources) = offers::all(&catalog, facts);
-        catalog.sources = sources;
-        catalog.with_offers(offers)
-    }
-
     /// Replaces the offers, leaving out those with a size or region that is not in the tables.
     #[must_use]
     pub fn with_offers(mut self, mut offers: Vec<Offer>) -> Self {
@@ -141,18 +110,6 @@ pub(crate) fn bare(name: &str) -> &str {
         Some(prefix) if prefix.eq_ignore_ascii_case("standard_") => name.get(9..).unwrap_or(name),
         _ => name,
     }
-}
-
-fn region_names(facts: &Facts) -> Vec<String> {
-    let priced = facts.prices().regions();
-    let profiles =
-        facts.services().profile.iter().flat_map(|profile| profile.regions.iter().map(String::as_str));
-    let areas = facts.meters().area.iter().flat_map(|area| area.regions.iter().map(String::as_str));
-    let mut names: Vec<String> = priced.chain(profiles).chain(areas).map(str::to_owned).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.truncate(usize::from(u16::MAX));
-    names
 }
 
 /// The index of a name in a sorted list.

@@ -9,7 +9,8 @@ use cudock_base::chart::Axis;
 use cudock_base::text::format::duration;
 
 use crate::curve::PerMille;
-use crate::curve::scan::{Breakpoint, CostLine, Scan};
+use crate::curve::line::CostLine;
+use crate::curve::scan::{Breakpoint, Scan};
 use crate::plan::Plan;
 use crate::plan::rank::Ranked;
 use crate::report::format;

@@ -6,7 +6,7 @@ use cudock_facts::tables::StorageKind;
 
 use super::region::{RegionCosts, Transfer};
 use super::serve::MILLION;
-use super::{MONTH, Usage};
+use super::usage::{MONTH, Usage};
 use crate::catalog::offer::Offer;
 use crate::context::Case;
 use crate::plan::placement::PartKind;

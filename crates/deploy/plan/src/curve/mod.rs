@@ -1,5 +1,6 @@
 //! Cost as a function of load or duration, and where the cheaper of two offers changes.
 
+pub(crate) mod line;
 pub(crate) mod scan;
 mod segments;
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::catalog::offer::Offer;
 use crate::context::PlanContext;
+use crate::curve::line::CostLine;
 use crate::curve::segments::Segments;
 use crate::curve::{CostCurve, PerMille};
 use crate::plan::Plan;
@@ -50,22 +51,6 @@ impl Breakpoint {
     pub fn describe(&self) -> String {
         let Self { at, below, above, cost, .. } = self;
         format!("below {at}: {below}; above: {above} ({} at that point)", format::dollars(*cost))
-    }
-}
-
-/// An offer and its cost at each scale, as far as it can do the work.
-#[derive(Debug)]
-pub struct CostLine {
-    pub name: String,
-    pub offer: Offer,
-    /// Its cost by scale, in rising order.
-    pub points: Vec<(PerMille, Usd)>,
-}
-
-impl CostLine {
-    pub(crate) fn cost_at(&self, at: PerMille) -> Option<Usd> {
-        let index = self.points.binary_search_by_key(&at, |(at, _)| *at).ok()?;
-        self.points.get(index).map(|(_, cost)| *cost)
     }
 }
 

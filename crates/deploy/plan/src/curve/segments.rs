@@ -8,7 +8,7 @@
 use cudock_base::Usd;
 
 use crate::curve::PerMille;
-use crate::curve::scan::CostLine;
+use crate::curve::line::CostLine;
 
 /// Segments in order, one after the other.
 pub(crate) struct Segments<'a> {

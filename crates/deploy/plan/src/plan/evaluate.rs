@@ -3,12 +3,12 @@
 use cudock_base::Usd;
 use cudock_facts::version::Date;
 
-use crate::catalog::availability::{proof, region_rejection};
 use crate::catalog::belongs;
 use crate::catalog::offer::{Offer, RegionId, SizeId};
 use crate::context::{Case, PlanContext, ReadMode};
 use crate::cost::{self, Usage};
 use crate::feasible::{SERVICE_RULES, SIZE_RULES, judge};
+use crate::plan::availability::{proof, region_rejection};
 use crate::plan::rank::Ranked;
 use crate::plan::reject::{RejectReason, RejectedOffer};
 use crate::workload::{Priority, Workload};

@@ -1,5 +1,6 @@
 //! Plans: the offers that fit a workload, ranked, and the reasons why the others do not.
 
+pub(crate) mod availability;
 pub(crate) mod evaluate;
 pub(crate) mod placement;
 pub(crate) mod rank;
@@ -21,7 +22,6 @@ use crate::plan::evaluate::Evaluator;
 use crate::plan::placement::{Placement, Rejection};
 use crate::plan::rank::{Choices, Ranked};
 use crate::plan::reject::RejectedOffer;
-use crate::plan::relax::{Relaxed, relaxed};
 use crate::report::describe;
 use crate::verdict::Verdicts;
 use crate::workload::{Priority, Workload};
@@ -79,10 +79,6 @@ impl<'a> Plan<'a> {
     /// Whether the workload is a service, which is billed by the month.
     pub fn serves(&self) -> bool {
         self.context.serves()
-    }
-
-    pub fn relaxed(&self) -> Vec<Relaxed> {
-        relaxed(&self.context)
     }
 
     /// The documented offers that fit the workload, cheapest first. Costs that differ by less than the uncertainty are

@@ -4,7 +4,7 @@ use cudock_base::text::format::{bytes, duration};
 
 use crate::context::PlanContext;
 use crate::plan::placement::Placement;
-use crate::plan::plan;
+use crate::plan::{Plan, plan};
 use crate::report::format;
 use crate::verdict::Verdicts;
 use crate::workload::Workload;
@@ -79,9 +79,16 @@ pub struct Relaxed {
     pub placement: Placement,
 }
 
+impl Plan<'_> {
+    /// Placements that fit if needs or constraints are relaxed.
+    pub fn relaxed(&self) -> Vec<Relaxed> {
+        relaxed(&self.context)
+    }
+}
+
 /// Tries every relaxation alone, and then pairs of those that are not enough alone. Each trial is a plan of a few
 /// milliseconds.
-pub(crate) fn relaxed(context: &PlanContext) -> Vec<Relaxed> {
+fn relaxed(context: &PlanContext) -> Vec<Relaxed> {
     let PlanContext { catalog, facts, workload, verdicts, .. } = *context;
     let fitting = |relaxations: &[Relaxation], verdicts: &Verdicts| {
         let other = relaxations.iter().fold(workload.clone(), |work, relaxation| relaxation.apply(work));

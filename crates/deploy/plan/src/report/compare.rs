@@ -3,7 +3,8 @@
 use cudock_base::UsageError;
 use cudock_base::text::suggest;
 
-use crate::curve::scan::{Breakpoint, CostLine, Scan};
+use crate::curve::line::CostLine;
+use crate::curve::scan::{Breakpoint, Scan};
 use crate::plan::Plan;
 use crate::plan::placement::{Placement, Rejection};
 use crate::plan::rank::Ranked;

@@ -1,64 +1,74 @@
 //! Placements as CSV: one line each, with the same columns in every report.
 
+use std::time::Duration;
+
 use cudock_base::Usd;
 
 use crate::plan::placement::PartKind;
 use crate::report::format;
 use crate::report::listing::Listed;
 
+/// A column: its name, and its cell in the line of a placement.
+type Column = (&'static str, fn(&Listed) -> String);
+
+/// The columns before the parts of the cost.
+const COLUMNS: [Column; 18] = [
+    ("rank", |shown| shown.rank.to_string()),
+    ("service", |shown| shown.placement.service.id().to_owned()),
+    ("size", |shown| shown.placement.size.clone()),
+    ("gpu", |shown| shown.placement.gpu.clone()),
+    ("gpus_per_instance", |shown| (f64::from(shown.placement.gpus_per_instance) / 1000.0).to_string()),
+    ("instances", |shown| shown.placement.instances.to_string()),
+    ("region", |shown| shown.placement.region.clone()),
+    ("other_regions", |shown| shown.other_regions.to_string()),
+    ("priority", |shown| shown.placement.priority.name().to_owned()),
+    ("management", |shown| shown.placement.management.name().to_owned()),
+    ("usd_per_hour", |shown| format::exact(shown.placement.price_per_hour)),
+    ("start_s", |shown| seconds(shown.placement.times.start)),
+    ("work_s", |shown| seconds(shown.placement.times.work)),
+    ("lost_s", |shown| seconds(shown.placement.times.lost)),
+    ("total_s", |shown| seconds(shown.placement.times.total)),
+    ("usd_total", |shown| format::exact(shown.placement.cost.total)),
+    ("usd_per_month", |shown| money(shown.placement.per_month)),
+    ("usd_per_million", |shown| money(shown.placement.per_million)),
+];
+
+/// The columns after them.
+const LAST_COLUMNS: [Column; 4] = [
+    ("best_at", |shown| shown.best_at.join(" ")),
+    ("quota", |shown| shown.placement.quota.clone().unwrap_or_default()),
+    ("price_date", |shown| shown.placement.price_date.map(|date| date.to_string()).unwrap_or_default()),
+    ("warnings", |shown| {
+        let codes: Vec<&str> = shown.placement.warnings.iter().map(|warning| warning.code).collect();
+        codes.join(" ")
+    }),
+];
+
 /// A line with the names of the columns, and a line for each placement.
 pub fn csv(placements: &[Listed]) -> String {
-    let parts = PartKind::ALL.map(|kind| format!("usd_{}", kind.name().replace('-', "_"))).join(",");
-    let mut lines = vec![format!(
-        "rank,service,size,gpu,gpus_per_instance,instances,region,other_regions,priority,management,usd_per_hour,start_s,\
-         work_s,lost_s,total_s,usd_total,usd_per_month,usd_per_million,{parts},best_at,quota,price_date,warnings"
-    )];
+    let name = |(name, _): &Column| (*name).to_owned();
+    let parts = PartKind::ALL.map(|kind| format!("usd_{}", kind.name().replace('-', "_")));
+    let names = COLUMNS.iter().map(name).chain(parts).chain(LAST_COLUMNS.iter().map(name));
+    let mut lines = vec![names.collect::<Vec<_>>().join(",")];
     for shown in placements {
-        lines.push(row(shown).iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(","));
+        let cell = |(_, cell): &Column| cell(shown);
+        let parts = PartKind::ALL.map(|kind| {
+            let parts = shown.placement.cost.parts.iter().filter(|part| part.kind == kind);
+            format::exact(parts.map(|part| part.money).sum())
+        });
+        let cells = COLUMNS.iter().map(cell).chain(parts).chain(LAST_COLUMNS.iter().map(cell));
+        lines.push(cells.map(|cell| quoted(&cell)).collect::<Vec<_>>().join(","));
     }
     lines.join("\n")
 }
 
-fn row(shown: &Listed) -> Vec<String> {
-    let placement = &shown.placement;
-    let seconds = |time: std::time::Duration| {
-        let millis = time.as_millis();
-        format!("{}.{:03}", millis / 1000, millis % 1000)
-    };
-    let money = |amount: Option<Usd>| amount.map(format::exact).unwrap_or_default();
-    let whole = f64::from(placement.gpus_per_instance) / 1000.0;
-    let mut cells = vec![
-        shown.rank.to_string(),
-        placement.service.id().to_owned(),
-        placement.size.clone(),
-        placement.gpu.clone(),
-        whole.to_string(),
-        placement.instances.to_string(),
-        placement.region.clone(),
-        shown.other_regions.to_string(),
-        placement.priority.name().to_owned(),
-        placement.management.name().to_owned(),
-        format::exact(placement.price_per_hour),
-        seconds(placement.times.start),
-        seconds(placement.times.work),
-        seconds(placement.times.lost),
-        seconds(placement.times.total),
-        format::exact(placement.cost.total),
-        money(placement.per_month),
-        money(placement.per_million),
-    ];
-    for kind in PartKind::ALL {
-        let parts = placement.cost.parts.iter().filter(|part| part.kind == kind);
-        cells.push(format::exact(parts.map(|part| part.money).sum()));
-    }
-    let codes: Vec<&str> = placement.warnings.iter().map(|warning| warning.code).collect();
-    cells.extend([
-        shown.best_at.join(" "),
-        placement.quota.clone().unwrap_or_default(),
-        placement.price_date.map(|date| date.to_string()).unwrap_or_default(),
-        codes.join(" "),
-    ]);
-    cells
+fn seconds(time: Duration) -> String {
+    let millis = time.as_millis();
+    format!("{}.{:03}", millis / 1000, millis % 1000)
+}
+
+fn money(amount: Option<Usd>) -> String {
+    amount.map(format::exact).unwrap_or_default()
 }
 
 /// Quotes a cell as RFC 4180 requires.

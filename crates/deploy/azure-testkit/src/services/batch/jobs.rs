@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::error;
 use super::outputs::log;
 use super::render::{list, select};
-use super::{Job, PoolNode, Task, error};
 use crate::cloud::Cloud;
+use crate::state::batch::{Job, PoolNode, Task};
 use crate::time::{Seconds, duration};
 use crate::wire::answer::Answer;
 

@@ -7,107 +7,16 @@ mod outputs;
 mod pools;
 mod render;
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use crate::catalog;
 use crate::cloud::Cloud;
-use crate::resources::target::{Target, is_within};
+use crate::resources::target::Target;
 use crate::services::batch::render::{list, select};
-use crate::time::Seconds;
 use crate::wire::answer::Answer;
 
 /// The suffix of the hosts of all accounts.
 pub(crate) const BATCH_SUFFIX: &str = "batch.azure.com";
-
-#[derive(Debug, Clone)]
-pub(crate) struct Pool {
-    id: String,
-    serial: u64,
-    /// The key of the account.
-    account: String,
-    body: Value,
-    created: Seconds,
-    state: &'static str,
-    resize_errors: Vec<Value>,
-    nodes: Vec<PoolNode>,
-    is_resizing: bool,
-    /// Whether it existed before the test; then its nodes are not billed to the deployment.
-    is_seeded: bool,
-}
-
-#[derive(Debug, Clone)]
-struct PoolNode {
-    id: String,
-    state: &'static str,
-    allocated: Seconds,
-    is_dedicated: bool,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Job {
-    serial: u64,
-    account: String,
-    body: Value,
-    created: Seconds,
-    state: &'static str,
-    ended: Option<(Seconds, &'static str)>,
-    /// The pool it runs on, and whether it is deleted with it.
-    pool: String,
-    is_auto_pool: bool,
-    tasks: BTreeMap<String, Task>,
-}
-
-#[derive(Debug, Clone)]
-struct Task {
-    body: Value,
-    created: Seconds,
-    state: &'static str,
-    started: Option<Seconds>,
-    ended: Option<Seconds>,
-    node: Option<String>,
-    failure: Option<&'static str>,
-    retries: u64,
-    requeues: u64,
-    /// Whether it is done, and ends when the client looks next.
-    is_due: bool,
-    /// Counts the starts, so that the end of an earlier one is not taken for that of a later one.
-    starts: u64,
-}
-
-/// Everything in the data planes of all accounts.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct BatchData {
-    pub(crate) pools: BTreeMap<String, Pool>,
-    pub(crate) jobs: BTreeMap<String, Job>,
-}
-
-impl BatchData {
-    /// Forgets what is in accounts within a scope.
-    pub(crate) fn remove_account(&mut self, scope: &str) {
-        self.pools.retain(|_, pool| !is_within(&pool.account, scope));
-        self.jobs.retain(|_, job| !is_within(&job.account, scope));
-    }
-
-    /// Pools, and jobs that have not ended.
-    pub(crate) fn unfinished(&self) -> Vec<String> {
-        let pools = self.pools.values().filter(|pool| !pool.is_seeded);
-        let pools = pools.map(|pool| format!("{}/pools/{}", pool.account, pool.id));
-        let jobs = self.jobs.iter().filter(|(_, job)| job.ended.is_none());
-        pools.chain(jobs.map(|(id, job)| format!("{}/jobs/{id}", job.account))).collect()
-    }
-
-    /// Ends all work in accounts within a scope: they are being deleted.
-    pub(crate) fn stop_account(&mut self, scope: &str) {
-        for pool in self.pools.values_mut().filter(|pool| is_within(&pool.account, scope)) {
-            pool.state = "deleting";
-        }
-        for job in self.jobs.values_mut().filter(|job| is_within(&job.account, scope)) {
-            job.state = "deleting";
-        }
-    }
-}
 
 /// An error as the data plane writes it.
 fn error(status: u16, code: &str, text: &str) -> Answer {

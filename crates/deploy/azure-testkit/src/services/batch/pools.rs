@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Pool, PoolNode, error};
+use super::error;
 use crate::catalog;
 use crate::cloud::Cloud;
 use crate::resources::target::is_within;
+use crate::state::batch::{Pool, PoolNode};
 use crate::time::Seconds;
 use crate::wire::answer::Answer;
 

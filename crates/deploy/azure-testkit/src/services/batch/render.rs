@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Job, Pool, PoolNode, Task};
 use crate::cloud::Cloud;
 use crate::resources::provider::remove;
+use crate::state::batch::{Job, Pool, PoolNode, Task};
 use crate::time::utc;
 use crate::wire::answer::Answer;
-use crate::wire::route::fields;
+use crate::wire::form::fields;
 
 const FOR_EVER: &str = "P10675199DT2H48M5.4775807S";
 

@@ -9,8 +9,9 @@ use cudock_facts::services::AzureService;
 use self::files::FileFormat;
 use super::az::{Script, variable};
 use super::body_value::BodyValue;
+use super::error::ExportError;
+use super::header::{DELETE_BY_SCRIPT, comment, header};
 use super::outline::{Outline, ResourcePath};
-use super::{DELETE_BY_SCRIPT, ExportError, comment, header};
 use crate::deployment::{Deployment, Step};
 
 const WORKSPACES: &str = "Microsoft.MachineLearningServices/workspaces";

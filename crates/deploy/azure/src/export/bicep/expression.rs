@@ -1,7 +1,7 @@
 //! Expressions of templates in Bicep's syntax: the same functions, other strings and names.
 
-use super::super::ExportError;
-use super::print;
+use super::super::error::ExportError;
+use super::string::string;
 
 /// Functions of templates that are operators in Bicep.
 const OPERATORS: [&str; 14] = [
@@ -49,7 +49,7 @@ pub(super) fn to_bicep(expression: &str) -> Result<String, ExportError> {
                 return Err(ExportError::unsupported(expression, format!("function {function} in Bicep")));
             }
             (Token::Name(name), _) => out.push_str(name),
-            (Token::Text(text), _) => out.push_str(&print::string(text)),
+            (Token::Text(text), _) => out.push_str(&string(text)),
             (Token::Other(','), _) => out.push_str(", "),
             (Token::Other(c), _) => out.push(*c),
         }

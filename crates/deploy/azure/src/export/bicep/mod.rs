@@ -4,15 +4,19 @@
 
 mod expression;
 mod print;
+mod string;
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use self::print::{identifier, key, string, value};
-use super::arm::{self, DEPLOYMENTS};
+use self::print::{identifier, key, value};
+use self::string::string;
+use super::az;
+use super::error::ExportError;
+use super::header::{DELETE_BY_SCRIPT, comment, header};
 use super::outline::{Outline, ResourcePath, first_free};
-use super::{DELETE_BY_SCRIPT, ExportError, az, comment, header};
+use super::template::{self, DEPLOYMENTS};
 use crate::deployment::Deployment;
 
 pub(super) fn files(
@@ -21,7 +25,7 @@ pub(super) fn files(
 ) -> Result<Vec<(String, String)>, ExportError> {
     let about = "Create: az deployment sub create --location REGION --template-file main.bicep";
     let header = comment("//", &header(deployment, about, DELETE_BY_SCRIPT));
-    let template = arm::template(deployment, outline);
+    let template = template::template(deployment, outline);
     let mut modules = Modules { header, names: vec!["main".to_owned()], files: Vec::new() };
     modules.add("main", &template, TemplateScope::Subscription)?;
     let mut files = modules.files;

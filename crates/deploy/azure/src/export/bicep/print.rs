@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::ExportError;
+use super::super::error::ExportError;
 use super::expression;
+use super::string::string;
 
 /// A value at a level of indentation.
 pub(super) fn value(value: &Value, indent: usize) -> Result<String, ExportError> {
@@ -50,27 +51,6 @@ fn template_string(text: &str) -> Result<String, ExportError> {
         Some((_, expression)) => expression::to_bicep(expression),
         None => Ok(string(text)),
     }
-}
-
-/// A literal string.
-pub(super) fn string(text: &str) -> String {
-    let mut out = String::from("'");
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\'' | '\\' => out.extend(['\\', c]),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '$' if rest.peek() == Some(&'{') => out.push_str("\\$"),
-            control if control.is_control() => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(control));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('\'');
-    out
 }
 
 /// The key of a member.

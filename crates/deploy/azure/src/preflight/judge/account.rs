@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{CandidateContext, JudgeContext, unanswered};
+use super::context::{CandidateContext, JudgeContext, unanswered};
 use crate::preflight::codes;
 use crate::preflight::query::Topic;
 use crate::preflight::registry::{PullCredentials, PullResult};
@@ -10,7 +10,9 @@ use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::request::group_and_name;
 use crate::preflight::results::{Gap, string};
 use crate::preflight::rights::{ASSIGN_ROLES, Rights, actions_of};
-use crate::services::backend::{Backend, backend};
+use crate::services::backend::Backend;
+use crate::services::existing::bare_region;
+use crate::services::lookup::backend;
 
 /// Built-in roles that may pull: `AcrPull`, `AcrPush`, Container Registry Repository Reader, Contributor, Owner.
 const PULL_ROLES: [&str; 5] = [
@@ -339,8 +341,8 @@ impl CandidateContext<'_> {
         let kinds = provider.get("resourceTypes")?.as_array()?;
         let kind = kinds.iter().find(|one| is_field(one, "/resourceType", kind))?;
         let regions = kind.get("locations")?.as_array()?.iter().filter_map(Value::as_str);
-        let wanted = super::bare_region(&self.candidate.region);
-        let regions: Vec<String> = regions.map(super::bare_region).collect();
+        let wanted = bare_region(&self.candidate.region);
+        let regions: Vec<String> = regions.map(bare_region).collect();
         (!regions.is_empty()).then(|| regions.contains(&wanted))
     }
 

@@ -1,21 +1,13 @@
 //! Rows about quotas. Each service has its own, with its own names.
 
-use super::CandidateContext;
+use super::context::CandidateContext;
+use super::need::Need;
 use super::sku::Sku;
 use super::usage::QuotaUsage;
 use crate::preflight::codes;
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
-use crate::services::backend::{Requirements, backend};
-
-/// The amount that a row compares with a quota.
-pub(crate) struct Need<'n> {
-    pub(crate) question: Question,
-    pub(crate) code: &'static str,
-    /// The quota in words.
-    pub(crate) what: &'n str,
-    pub(crate) unit: &'n str,
-    pub(crate) amount: i64,
-}
+use crate::services::backend::Requirements;
+use crate::services::lookup::backend;
 
 impl CandidateContext<'_> {
     pub(super) fn quotas(&self) -> Vec<PreflightRow> {
@@ -86,21 +78,5 @@ impl CandidateContext<'_> {
              --limit-object value={limit} limit-object-type=LimitValue --resource-type {}",
             if self.candidate.is_spot { "lowPriority" } else { "dedicated" }
         )
-    }
-}
-
-impl<'n> Need<'n> {
-    pub(crate) fn of_size_family(family: &'n str, amount: i64) -> Self {
-        Self {
-            question: Question::FamilyQuota,
-            code: codes::FAMILY_QUOTA,
-            what: family,
-            unit: "vCPU",
-            amount,
-        }
-    }
-
-    pub(crate) fn of_spot(what: &'n str, amount: i64) -> Self {
-        Self { question: Question::SpotQuota, code: codes::SPOT_QUOTA, what, unit: "vCPU", amount }
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::bare_region;
 use crate::preflight::query::Topic;
 use crate::preflight::results::{Gap, QueryResults, number, string};
+use crate::services::existing::bare_region;
 
 /// A quota and how much of it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]

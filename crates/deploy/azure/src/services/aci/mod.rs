@@ -1,7 +1,6 @@
 //! Container Instances: one container group. They have had no GPUs since 2025-07-14.
 
 mod backend;
-mod body;
 mod preflight;
 mod status;
 
@@ -9,16 +8,13 @@ pub(super) use backend::Aci;
 
 use cudock_base::Secret;
 use cudock_facts::finding::{Finding, Severity};
+use serde_json::{Value, json};
 
 use crate::codes;
 use crate::deployment::{Phase, Step, WorkShape};
-use crate::services::aci::body::{
-    Container, ContainerProperties, GroupProperties, HttpGet, IpAddress, Port, Probe, RegistryCredential,
-    Requests, Resources, Variable,
-};
 use crate::services::bodies::amounts::Amounts;
-use crate::services::bodies::names::{Names, Tags};
-use crate::services::bodies::request::{Identity, ResourceBody, body, put};
+use crate::services::bodies::names::Names;
+use crate::services::bodies::request::{Identity, body, non_empty, put, resource};
 use crate::services::{Translation, TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
@@ -48,9 +44,8 @@ fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationE
         _ => none.as_slice(),
     };
     let names = Names::of_spec(spec);
-    let variables: Vec<Variable> = spec.variables.iter().map(Variable::new).collect();
     let mut secrets: Vec<(String, Secret)> = Vec::new();
-    let containers: Vec<Container> = containers(super::identity(spec).work)
+    let containers: Vec<Value> = containers(spec.work.shape())
         .into_iter()
         .zip(items)
         .enumerate()
@@ -63,37 +58,32 @@ fn translate(spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationE
                     secrets.push((pointer, value.clone()));
                 }
             }
-            container(spec, amounts, name, item, variables.clone())
+            container(spec, amounts, &name, item)
         })
         .collect();
     if let Some(RegistryAccess::Password { password, .. }) = &spec.registry {
         secrets.push(("/properties/imageRegistryCredentials/0/password".to_owned(), password.clone()));
     }
-    let identity = match &spec.registry {
-        Some(RegistryAccess::Identity { identity, .. }) => Some(Identity::user(identity)),
+    let restart_policy = match &spec.work {
+        WorkKind::Serve { .. } => "Always",
+        WorkKind::Job { retries: 0, .. } | WorkKind::MultiNode { .. } => "Never",
+        WorkKind::Job { .. } => "OnFailure",
+    };
+    let address = match spec.work {
+        WorkKind::Serve { port, is_public: true, .. } => {
+            Some(json!({"type": "Public", "ports": [{"port": port, "protocol": "TCP"}]}))
+        }
         _ => None,
     };
-    let resource = ResourceBody {
-        location: spec.region.clone(),
-        tags: Tags::new(spec),
-        identity,
-        properties: GroupProperties {
-            os_type: "Linux",
-            priority: spec.is_spot.then_some("Spot"),
-            restart_policy: match &spec.work {
-                WorkKind::Serve { .. } => "Always",
-                WorkKind::Job { retries: 0, .. } | WorkKind::MultiNode { .. } => "Never",
-                WorkKind::Job { .. } => "OnFailure",
-            },
-            containers,
-            image_registry_credentials: spec.registry.iter().map(RegistryCredential::new).collect(),
-            ip_address: match spec.work {
-                WorkKind::Serve { port, is_public: true, .. } => Some(IpAddress::public(port)),
-                _ => None,
-            },
-        },
-    };
-    let mut request = body(&resource)?;
+    let properties = json!({
+        "osType": "Linux",
+        "priority": spec.is_spot.then_some("Spot"),
+        "restartPolicy": restart_policy,
+        "containers": containers,
+        "imageRegistryCredentials": non_empty(spec.registry.iter().map(credential)),
+        "ipAddress": address,
+    });
+    let mut request = body(resource(spec, Identity::of_registry(spec).as_ref(), &properties));
     for (pointer, secret) in secrets {
         request = request.secret(pointer, secret);
     }
@@ -106,35 +96,42 @@ fn group_id(names: Names<'_>) -> String {
     names.resource(&format!("Microsoft.ContainerInstance/containerGroups/{GROUP}"))
 }
 
-fn container(
-    spec: &DeploymentSpec,
-    amounts: Amounts,
-    name: String,
-    item: &[String],
-    variables: Vec<Variable>,
-) -> Container {
-    let (ports, readiness_probe) = match &spec.work {
+fn container(spec: &DeploymentSpec, amounts: Amounts, name: &str, item: &[String]) -> Value {
+    let (ports, probe) = match &spec.work {
         WorkKind::Serve { port, ready_path, .. } => {
-            let probe = ready_path.as_ref().map(|path| Probe {
-                http_get: HttpGet { path: path.clone(), port: *port, scheme: "http" },
-                period_seconds: 5,
-            });
-            (vec![Port { port: *port, protocol: "TCP" }], probe)
+            let probe = |path: &String| json!({"httpGet": {"path": path, "port": port, "scheme": "http"}, "periodSeconds": 5});
+            (Some(json!([{"port": port, "protocol": "TCP"}])), ready_path.as_ref().map(probe))
         }
-        _ => (Vec::new(), None),
+        _ => (None, None),
     };
-    Container {
-        name,
-        properties: ContainerProperties {
-            image: spec.image.clone(),
-            command: spec.command.iter().chain(item).cloned().collect(),
-            environment_variables: variables,
-            ports,
-            resources: Resources {
-                requests: Requests { cpu: amounts.cpus, memory_in_gb: amounts.memory_gib },
-            },
-            readiness_probe,
+    json!({
+        "name": name,
+        "properties": {
+            "image": spec.image,
+            "command": non_empty(spec.command.iter().chain(item)),
+            "environmentVariables": non_empty(spec.variables.iter().map(variable)),
+            "ports": ports,
+            "resources": {"requests": {"cpu": amounts.cpus, "memoryInGB": amounts.memory_gib}},
+            "readinessProbe": probe,
         },
+    })
+}
+
+/// A variable; a secret is inserted when the request is sent.
+fn variable(variable: &SpecVariable) -> Value {
+    match variable {
+        SpecVariable::Plain { name, value } => json!({"name": name, "value": value}),
+        SpecVariable::Secret { name, .. } => json!({"name": name, "secureValue": ""}),
+    }
+}
+
+/// The sign-in to the registry; a password is inserted when the request is sent.
+fn credential(access: &RegistryAccess) -> Value {
+    match access {
+        RegistryAccess::Identity { server, identity } => json!({"server": server, "identity": identity}),
+        RegistryAccess::Password { server, username, .. } => {
+            json!({"server": server, "username": username, "password": ""})
+        }
     }
 }
 

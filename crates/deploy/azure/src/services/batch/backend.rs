@@ -10,7 +10,7 @@ use crate::deployment::DeploymentIdentity;
 use crate::preflight::{CandidateContext, PreflightRequest, PreflightRow, Query};
 use crate::services::backend::{Backend, Billing, IdleEnd, Keeping, Requirements};
 use crate::services::batch::existing::BatchAccount;
-use crate::services::batch::{outputs, preflight, status, translate};
+use crate::services::batch::{preflight, status, translate};
 use crate::services::existing::ExistingKind;
 use crate::services::{ExecMethod, LogPart, Translation, TranslationError};
 use crate::spec::{BlobContainer, DeploymentSpec, ExistingResources};
@@ -106,7 +106,7 @@ impl Backend for Batch {
     }
 
     fn kept_logs(&self, identity: &DeploymentIdentity, storage: &BlobContainer) -> Vec<Secret> {
-        outputs::kept_logs(identity, storage)
+        status::kept_logs(identity, storage)
     }
 
     fn exec_method(&self, _: &DeploymentIdentity, _: &[String]) -> Result<ExecMethod, &'static str> {

@@ -4,7 +4,7 @@ use cudock_http::Method;
 use serde_json::Value;
 
 use crate::call::{Call, Plane};
-use crate::services::batch::{ACCOUNT_VERSION, ACCOUNTS, VERSION};
+use crate::services::batch::account::{ACCOUNT_VERSION, ACCOUNTS, VERSION};
 use crate::services::bodies::read::text;
 use crate::services::existing::{ExistingKind, ExistingScope};
 use crate::spec::{ExistingDetails, ExistingResources};

@@ -3,8 +3,8 @@
 //! Batch creates the pool with the job and deletes it when the job ends, and the job ends with its last task or at its
 //! time limit. The order matters: a job that may end with its last task would end before the first one is added.
 
+mod account;
 mod backend;
-mod body;
 mod existing;
 mod multi_node;
 mod open_job;
@@ -12,6 +12,7 @@ mod outputs;
 mod preflight;
 mod rules;
 mod status;
+mod task_parts;
 
 pub(super) use backend::Batch;
 
@@ -21,74 +22,26 @@ use std::time::Duration;
 
 use cudock_base::shell::quote;
 use cudock_http::Method;
+use serde_json::{Value, json};
 
-use crate::call::{Body, Call, Plane};
-use crate::deployment::{DeploymentIdentity, Phase, Step, Wait};
-use crate::services::batch::body::{
-    AccountProperties, AutoPool, BlobMount, ContainerConfiguration, ContainerSettings, ImageReference, Job,
-    JobConstraints, JobPatch, Metadata, OsDisk, Pool, PoolInfo, PoolMount, Registry, Task, TaskCollection,
-    TaskConstraints, Variable, VirtualMachineConfiguration,
-};
+use crate::call::Body;
+use crate::deployment::{Phase, Step, Wait};
+use crate::services::batch::account::{ACCOUNT_VERSION, ACCOUNTS, Account, VERSION, job_path};
+use crate::services::batch::task_parts::{CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, constraints, variables};
 use crate::services::bodies::names::{Existing, Names, Tags};
-use crate::services::bodies::request::{ResourceBody, body, iso_8601, put};
-use crate::services::checks::Machine;
+use crate::services::bodies::request::{body, iso_8601, non_empty, put, resource};
+use crate::services::machine::Machine;
 use crate::services::reaper::{Address, Outside, OutsideAction};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{BlobContainer, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 pub use open_job::{BatchTasks, open_job};
 
-pub(super) const ACCOUNT_VERSION: &str = "2024-07-01";
-pub(super) const VERSION: &str = "2024-07-01.20.0";
-pub(super) const ACCOUNTS: &str = "Microsoft.Batch/batchAccounts";
-/// The mount point of checkpoint storage, below the directory of all mounts.
-const CHECKPOINTS: &str = "checkpoints";
-/// The id of the task of a job without items.
-const MAIN_TASK: &str = "main";
 const TASKS_PER_REQUEST: usize = 100;
-/// RDMA pins the memory that it sends from.
-const LOCKED_MEMORY: &str = "--ulimit memlock=-1";
-/// All devices of the directory: one for each link, and one for connections.
-const INFINIBAND: &str = "--device=/dev/infiniband";
 /// Time to allocate nodes and pull the image, on top of the time that tasks take.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
 /// Images with a framework take tens of gigabytes, and Docker keeps them on the system's disk.
 const DISK_GB: u32 = 256;
-
-/// The data plane of an account.
-#[derive(Debug, Clone)]
-struct Account {
-    name: String,
-    region: String,
-    /// The host of an existing account, according to the account.
-    endpoint: Option<String>,
-}
-
-impl Account {
-    fn of_identity(identity: &DeploymentIdentity) -> Self {
-        let existing = DeploymentIdentity::existing(identity.batch_account.as_ref());
-        let new = || identity.names().unique_letters();
-        let name = existing.map_or_else(new, |existing| existing.name.to_owned());
-        Self { name, region: identity.region.clone(), endpoint: identity.endpoint.clone() }
-    }
-
-    fn plane(&self) -> Plane {
-        let Self { name, region, endpoint } = self.clone();
-        Plane::Batch { account: name, region, endpoint }
-    }
-
-    fn call(&self, method: Method, path: &str, query: &str, body: Option<Body>) -> Call {
-        Call { method, plane: self.plane(), path: format!("{path}?api-version={VERSION}{query}"), body }
-    }
-
-    fn get(&self, path: &str, query: &str) -> Call {
-        self.call(Method::GET, path, query, None)
-    }
-}
-
-fn job_path(names: Names<'_>) -> String {
-    format!("/jobs/{}", names.unique())
-}
 
 fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<'s>, TranslationError> {
     let machine = rules::check(facts, spec)?;
@@ -97,33 +50,29 @@ fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<
         Some(text) => Some(Existing::required(text, "a Batch account")?),
         None => None,
     };
-    let account = Account::of_identity(&super::identity(spec));
+    let account = Account::of_spec(spec);
     let path = job_path(names);
     let mut steps = Vec::new();
     if existing.is_none() {
-        let resource = ResourceBody {
-            location: spec.region.clone(),
-            tags: Tags::new(spec),
-            identity: None,
-            properties: AccountProperties {
-                pool_allocation_mode: "BatchService",
-                allowed_authentication_modes: ["AAD"],
-            },
-        };
-        let id = names.resource(&format!("{ACCOUNTS}/{}", account.name));
-        steps.push(Step::new("account", Phase::Create, put(&id, ACCOUNT_VERSION, body(&resource)?)));
+        let properties = json!({"poolAllocationMode": "BatchService", "allowedAuthenticationModes": ["AAD"]});
+        let request = put(
+            &names.resource(&format!("{ACCOUNTS}/{}", account.name)),
+            ACCOUNT_VERSION,
+            body(resource(spec, None, &properties)),
+        );
+        steps.push(Step::new("account", Phase::Create, request));
     }
-    let created = account.call(Method::POST, "/jobs", "", Some(job(spec, &machine)?));
+    let created = account.call(Method::POST, "/jobs", "", Some(job(spec, &machine)));
     let step = Step::new("job", Phase::Create, created).waiting(Wait::Response).billed();
     steps.push(Step { resource: Some(path.clone()), ..step });
-    let tasks = tasks(spec, &machine)?;
+    let tasks = tasks(spec, &machine);
     let is_one = tasks.len() == 1;
     for (index, request) in tasks.into_iter().enumerate() {
         let call = account.call(Method::POST, &format!("{path}/addtaskcollection"), "", Some(request));
         let id = if is_one { "tasks".to_owned() } else { format!("tasks-{index}") };
         steps.push(Step::new(id, Phase::Start, call).waiting(Wait::Response));
     }
-    let end = body(&JobPatch { on_all_tasks_complete: "terminatejob" })?;
+    let end = body(json!({"onAllTasksComplete": "terminatejob"}));
     let call = account.call(Method::PATCH, &path, "", Some(end));
     steps.push(Step::new("end", Phase::Start, call).waiting(Wait::Response));
     let outside = match existing {
@@ -144,62 +93,62 @@ fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<
     Ok(Translation { steps, outside, losses: rules::lost(spec, existing.is_some()) })
 }
 
-fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationError> {
+fn job(spec: &DeploymentSpec, machine: &Machine) -> Body {
     let names = Names::of_spec(spec);
-    let metadata = Metadata::of(&Tags::new(spec));
+    let metadata = metadata(&Tags::new(spec));
     let (nodes, retries) = match &spec.work {
         WorkKind::MultiNode { nodes, .. } => (*nodes, 0),
         WorkKind::Job { retries, .. } => (spec.instances, *retries),
         WorkKind::Serve { .. } => (spec.instances, 0),
     };
-    let pool = Pool {
-        vm_size: machine.size.clone(),
-        virtual_machine_configuration: VirtualMachineConfiguration {
-            image_reference: ImageReference {
-                publisher: "microsoft-dsvm",
-                offer: "ubuntu-hpc",
-                sku: "2204",
-                version: "latest",
-            },
-            node_agent_sku_id: "batch.node.ubuntu 22.04",
-            container_configuration: ContainerConfiguration {
-                kind: "dockerCompatible",
-                container_image_names: vec![spec.image.clone()],
-                container_registries: registries(spec),
-            },
-            os_disk: OsDisk { disk_size_gb: DISK_GB },
-        },
-        target_dedicated_nodes: if spec.is_spot { 0 } else { nodes },
-        target_low_priority_nodes: if spec.is_spot { nodes } else { 0 },
-        resize_timeout: iso_8601(Duration::from_secs(15 * 60)),
-        enable_inter_node_communication: matches!(spec.work, WorkKind::MultiNode { .. }),
-        task_slots_per_node: 1,
-        mount_configuration: storage(spec).map(mount).into_iter().collect(),
-        metadata: metadata.clone(),
+    let concurrent = match &spec.work {
+        WorkKind::Job { concurrent, .. } => Some(*concurrent),
+        _ => None,
     };
-    let job = Job {
-        id: names.unique(),
-        display_name: spec.name.clone(),
-        max_parallel_tasks: match &spec.work {
-            WorkKind::Job { concurrent, .. } => Some(*concurrent),
-            _ => None,
+    let pool = json!({
+        "vmSize": machine.size,
+        "virtualMachineConfiguration": {
+            "imageReference": {
+                "publisher": "microsoft-dsvm",
+                "offer": "ubuntu-hpc",
+                "sku": "2204",
+                "version": "latest",
+            },
+            "nodeAgentSKUId": "batch.node.ubuntu 22.04",
+            "containerConfiguration": {
+                // The management API spells it `DockerCompatible`.
+                "type": "dockerCompatible",
+                "containerImageNames": [spec.image],
+                "containerRegistries": non_empty(spec.registry.iter().filter_map(registry)),
+            },
+            "osDisk": {"diskSizeGB": DISK_GB},
         },
-        constraints: JobConstraints {
-            max_wall_clock_time: iso_8601(job_limit(spec)),
-            max_task_retry_count: retries,
-        },
-        pool_info: match &spec.existing.pool {
-            Some(pool) => PoolInfo::PoolId(pool.clone()),
-            None => PoolInfo::AutoPoolSpecification(Box::new(AutoPool {
-                auto_pool_id_prefix: "cudock".to_owned(),
-                pool_lifetime_option: "job",
-                keep_alive: false,
-                pool,
-            })),
-        },
-        metadata,
+        "targetDedicatedNodes": if spec.is_spot { 0 } else { nodes },
+        "targetLowPriorityNodes": if spec.is_spot { nodes } else { 0 },
+        "resizeTimeout": iso_8601(Duration::from_secs(15 * 60)),
+        "enableInterNodeCommunication": matches!(spec.work, WorkKind::MultiNode { .. }),
+        "taskSlotsPerNode": 1,
+        "mountConfiguration": non_empty(storage(spec).map(mount)),
+        "metadata": metadata,
+    });
+    let pool_info = match &spec.existing.pool {
+        Some(pool) => json!({"poolId": pool}),
+        // Batch creates the pool with the job and deletes it with it.
+        None => json!({"autoPoolSpecification": {
+            "autoPoolIdPrefix": "cudock",
+            "poolLifetimeOption": "job",
+            "keepAlive": false,
+            "pool": pool,
+        }}),
     };
-    let request = body(&job)?;
+    let request = body(json!({
+        "id": names.unique(),
+        "displayName": spec.name,
+        "maxParallelTasks": concurrent,
+        "constraints": constraints(job_limit(spec), retries),
+        "poolInfo": pool_info,
+        "metadata": metadata,
+    }));
     let request = match storage(spec) {
         Some(storage) => request.secret(
             "/poolInfo/autoPoolSpecification/pool/mountConfiguration/0/azureBlobFileSystemConfiguration/sasKey",
@@ -207,40 +156,52 @@ fn job(spec: &DeploymentSpec, machine: &Machine) -> Result<Body, TranslationErro
         ),
         None => request,
     };
-    Ok(match &spec.registry {
+    match &spec.registry {
         Some(RegistryAccess::Password { password, .. }) => request.secret(
             "/poolInfo/autoPoolSpecification/pool/virtualMachineConfiguration/containerConfiguration/containerRegistries/0/password",
             password.clone(),
         ),
         _ => request,
-    })
+    }
+}
+
+/// Jobs and pools have no tags.
+fn metadata(tags: &Tags) -> Vec<Value> {
+    let pairs = [
+        ("cudock-run", Some(&tags.run)),
+        ("cudock-name", Some(&tags.name)),
+        ("cudock-owner", Some(&tags.owner)),
+        ("cudock-state", tags.state.as_ref()),
+        ("cudock-delete-after", Some(&tags.delete_after)),
+    ];
+    let pairs = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    pairs.map(|(name, value)| json!({"name": name, "value": value})).collect()
 }
 
 fn storage(spec: &DeploymentSpec) -> Option<&BlobContainer> {
     spec.checkpoints.as_ref()?.storage.as_ref()
 }
 
-fn mount(storage: &BlobContainer) -> PoolMount {
-    PoolMount {
-        azure_blob_file_system_configuration: BlobMount {
-            account_name: storage.account().to_owned(),
-            container_name: storage.name().to_owned(),
-            sas_key: "",
-            relative_mount_path: CHECKPOINTS,
-            // Containers run as other users than the one that mounts.
-            blobfuse_options: "-o allow_other",
-        },
-    }
+/// A container of blobs as a directory of each node. The signature is inserted when the request is sent.
+fn mount(storage: &BlobContainer) -> Value {
+    json!({"azureBlobFileSystemConfiguration": {
+        "accountName": storage.account(),
+        "containerName": storage.name(),
+        "sasKey": "",
+        "relativeMountPath": CHECKPOINTS,
+        // Containers run as other users than the one that mounts.
+        "blobfuseOptions": "-o allow_other",
+    }})
 }
 
-fn registries(spec: &DeploymentSpec) -> Vec<Registry> {
-    let registry = |access: &RegistryAccess| match access {
+/// The sign-in to the registry, whose password is inserted when the request is sent.
+fn registry(access: &RegistryAccess) -> Option<Value> {
+    match access {
         RegistryAccess::Password { server, username, .. } => {
-            Some(Registry { registry_server: server.clone(), username: username.clone(), password: "" })
+            Some(json!({"registryServer": server, "username": username, "password": ""}))
         }
         RegistryAccess::Identity { .. } => None,
-    };
-    spec.registry.iter().filter_map(registry).collect()
+    }
 }
 
 /// The longest time that all tasks can take, with their retries.
@@ -258,8 +219,8 @@ fn job_limit(spec: &DeploymentSpec) -> Duration {
 }
 
 /// The requests that add all tasks.
-fn tasks(spec: &DeploymentSpec, machine: &Machine) -> Result<Vec<Body>, TranslationError> {
-    let tasks: Vec<Task> = match &spec.work {
+fn tasks(spec: &DeploymentSpec, machine: &Machine) -> Vec<Body> {
+    let tasks: Vec<Value> = match &spec.work {
         WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
             vec![multi_node::task(spec, machine, (*nodes, *processes_per_node), *time_limit)]
         }
@@ -268,22 +229,13 @@ fn tasks(spec: &DeploymentSpec, machine: &Machine) -> Result<Vec<Body>, Translat
             let items = if items.is_empty() { none.as_slice() } else { items };
             let ids = status::task_ids(u32::try_from(items.len()).unwrap_or(u32::MAX));
             let options = run_options(spec, machine);
-            let task =
-                |(id, item): (String, &Vec<String>)| task(spec, id, item, &options, (*time_limit, *retries));
-            ids.zip(items).map(task).collect()
+            let constraints = constraints(*time_limit, *retries);
+            ids.zip(items).map(|(id, item)| task(spec, &id, item, &options, &constraints)).collect()
         }
         WorkKind::Serve { .. } => Vec::new(),
     };
-    let mut requests = Vec::new();
-    let mut tasks = tasks.into_iter();
-    loop {
-        let value: Vec<Task> = tasks.by_ref().take(TASKS_PER_REQUEST).collect();
-        if value.is_empty() {
-            return Ok(requests);
-        }
-        let count = value.len();
-        requests.push(with_secrets(body(&TaskCollection { value })?, spec, count));
-    }
+    let request = |tasks: &[Value]| with_secrets(body(json!({"value": tasks})), spec, tasks.len());
+    tasks.chunks(TASKS_PER_REQUEST).map(request).collect()
 }
 
 fn with_secrets(mut request: Body, spec: &DeploymentSpec, tasks: usize) -> Body {
@@ -312,32 +264,18 @@ fn run_options(spec: &DeploymentSpec, machine: &Machine) -> String {
     options.join(" ")
 }
 
-fn task(
-    spec: &DeploymentSpec,
-    id: String,
-    item: &[String],
-    options: &str,
-    (time_limit, retries): (Duration, u32),
-) -> Task {
+fn task(spec: &DeploymentSpec, id: &str, item: &[String], options: &str, constraints: &Value) -> Value {
     let command = linked(spec);
     let arguments = command.get(1..).unwrap_or_default();
     let words: Vec<_> = arguments.iter().chain(item).map(|word| quote(word)).collect();
-    Task {
-        output_files: outputs::files(spec, &id),
-        id,
-        command_line: words.join(" "),
-        container_settings: Some(ContainerSettings {
-            image_name: spec.image.clone(),
-            container_run_options: options.to_owned(),
-        }),
-        environment_settings: variables(spec),
-        constraints: TaskConstraints {
-            max_wall_clock_time: iso_8601(time_limit),
-            max_task_retry_count: retries,
-        },
-        user_identity: None,
-        multi_instance_settings: None,
-    }
+    json!({
+        "id": id,
+        "commandLine": words.join(" "),
+        "containerSettings": {"imageName": spec.image, "containerRunOptions": options},
+        "environmentSettings": variables(spec),
+        "outputFiles": outputs::files(spec, id),
+        "constraints": constraints,
+    })
 }
 
 /// The command, after the mounted container was put in the place of the directory. Batch passes its directories on.
@@ -348,12 +286,4 @@ fn linked(spec: &DeploymentSpec) -> Cow<'_, [String]> {
     );
     let shell = ["/bin/sh".to_owned(), "-c".to_owned(), script, checkpoints.directory.clone()];
     Cow::Owned(shell.into_iter().chain(spec.command.iter().cloned()).collect())
-}
-
-fn variables(spec: &DeploymentSpec) -> Vec<Variable> {
-    let variable = |variable: &SpecVariable| match variable {
-        SpecVariable::Plain { name, value } => Variable { name: name.clone(), value: value.clone() },
-        SpecVariable::Secret { name, .. } => Variable { name: name.clone(), value: String::new() },
-    };
-    spec.variables.iter().map(variable).collect()
 }

@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use cudock_base::shell::quote;
+use serde_json::{Value, json};
 
-use crate::services::batch::body::{AutoUser, MultiInstance, Task, TaskConstraints, UserIdentity};
-use crate::services::batch::{CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, MAIN_TASK, outputs, variables};
-use crate::services::bodies::request::iso_8601;
-use crate::services::checks::Machine;
+use crate::services::batch::account::MAIN_TASK;
+use crate::services::batch::outputs;
+use crate::services::batch::task_parts::{CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, constraints, variables};
+use crate::services::machine::Machine;
 use crate::spec::DeploymentSpec;
 
 /// The port on which the processes find each other.
@@ -23,21 +24,20 @@ pub(super) fn task(
     machine: &Machine,
     (nodes, processes_per_node): (u32, u32),
     time_limit: Duration,
-) -> Task {
-    Task {
-        id: MAIN_TASK.to_owned(),
-        command_line: shell(&wait(processes_per_node)),
-        // The commands run on the node itself, which alone can start containers.
-        container_settings: None,
-        environment_settings: variables(spec),
-        output_files: outputs::files(spec, MAIN_TASK),
-        constraints: TaskConstraints { max_wall_clock_time: iso_8601(time_limit), max_task_retry_count: 0 },
-        user_identity: Some(UserIdentity { auto_user: AutoUser { scope: "pool", elevation_level: "admin" } }),
-        multi_instance_settings: Some(MultiInstance {
-            number_of_instances: nodes,
-            coordination_command_line: shell(&start(spec, machine, nodes, processes_per_node)),
-        }),
-    }
+) -> Value {
+    // The commands run on the node itself, which alone can start containers: there are no container settings.
+    json!({
+        "id": MAIN_TASK,
+        "commandLine": shell(&wait(processes_per_node)),
+        "environmentSettings": variables(spec),
+        "outputFiles": outputs::files(spec, MAIN_TASK),
+        "constraints": constraints(time_limit, 0),
+        "userIdentity": {"autoUser": {"scope": "pool", "elevationLevel": "admin"}},
+        "multiInstanceSettings": {
+            "numberOfInstances": nodes,
+            "coordinationCommandLine": shell(&start(spec, machine, nodes, processes_per_node)),
+        },
+    })
 }
 
 fn shell(script: &str) -> String {

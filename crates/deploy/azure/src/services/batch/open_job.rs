@@ -4,7 +4,8 @@ use cudock_base::shell::quote;
 use cudock_http::Method;
 use serde_json::{Value, json};
 
-use super::{Account, MAIN_TASK, job_path, outputs};
+use super::account::{Account, MAIN_TASK, job_path};
+use super::outputs;
 use crate::call::{Body, Call};
 use crate::deployment::Deployment;
 use crate::services::TranslationError;

@@ -1,33 +1,31 @@
 //! Files of tasks that are uploaded before their node is gone.
 
-use cudock_base::Secret;
 use serde_json::{Value, json};
 
-use super::body::{ContainerDestination, OutputDestination, OutputFile, UploadOptions};
-use super::status::logged_tasks;
 use crate::call::Body;
-use crate::deployment::DeploymentIdentity;
-use crate::spec::{BlobContainer, DeploymentSpec, Outputs};
+use crate::spec::{DeploymentSpec, Outputs};
 
 /// The files that every task writes next to its working directory.
 pub(super) const LOGS: [&str; 2] = ["stdout.txt", "stderr.txt"];
 
 /// The files that are uploaded when a task ends, however it ends. Batch counts the upload as a part
 /// of the task.
-pub(super) fn files(spec: &DeploymentSpec, task: &str) -> Vec<OutputFile> {
-    let Some(outputs) = &spec.outputs else { return Vec::new() };
-    let file = |file_pattern: String, path: String| OutputFile {
-        file_pattern,
-        destination: OutputDestination { container: ContainerDestination { path, container_url: "" } },
-        upload_options: UploadOptions { upload_condition: "taskcompletion" },
+pub(super) fn files(spec: &DeploymentSpec, task: &str) -> Option<Vec<Value>> {
+    let outputs = spec.outputs.as_ref()?;
+    let file = |pattern: &str, path: String| {
+        json!({
+            "filePattern": pattern,
+            "destination": {"container": {"path": path, "containerUrl": ""}},
+            "uploadOptions": {"uploadCondition": "taskcompletion"},
+        })
     };
     let blob = |name: &str| Outputs::blob(&spec.run_id, task, name);
     let chosen = outputs.pattern.as_deref().map(|pattern| {
         // The path of several files is a directory, that of one file its name.
         let name = if pattern.contains(['*', '?', '[']) { "files" } else { pattern };
-        file(pattern.to_owned(), blob(name))
+        file(pattern, blob(name))
     });
-    LOGS.iter().map(|log| file(format!("../{log}"), blob(log))).chain(chosen).collect()
+    Some(LOGS.iter().map(|log| file(&format!("../{log}"), blob(log))).chain(chosen).collect())
 }
 
 /// Puts the URL with its signature into all files of a task, whose JSON pointer this is.
@@ -51,10 +49,4 @@ pub(super) fn rename(task: &mut Value, run_id: &str, from: &str, to: &str) {
             *path = json!(format!("{to}{rest}"));
         }
     }
-}
-
-/// The URLs at which the responses to [`log_calls`](super::log_calls) are kept, one for each.
-pub(super) fn kept_logs(identity: &DeploymentIdentity, storage: &BlobContainer) -> Vec<Secret> {
-    let blob = |task: &str, log: &str| storage.blob(&Outputs::blob(&identity.run_id, task, log));
-    logged_tasks(identity).flat_map(|task| LOGS.map(|log| blob(&task, log))).collect()
 }

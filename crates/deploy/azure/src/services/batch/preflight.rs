@@ -5,13 +5,14 @@ use cudock_facts::services::AzureService;
 use serde_json::Value;
 
 use crate::preflight::codes;
-use crate::preflight::judge::{CandidateContext, unanswered};
-use crate::preflight::judge::{Need, QuotaUsage};
+use crate::preflight::judge::context::{CandidateContext, unanswered};
+use crate::preflight::judge::need::Need;
+use crate::preflight::judge::usage::QuotaUsage;
 use crate::preflight::query::{Query, Topic};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::request::{PreflightRequest, group_and_name};
 use crate::preflight::results::{Gap, number, string};
-use crate::services::bare_region;
+use crate::services::existing::bare_region;
 
 impl CandidateContext<'_> {
     pub(super) fn batch_size_offered(&self, size: &str) -> PreflightRow {

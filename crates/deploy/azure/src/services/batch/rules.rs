@@ -5,7 +5,7 @@ use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
 use crate::services::bodies::names::is_name;
-use crate::services::checks::{Machine, machine};
+use crate::services::machine::{Machine, machine};
 use crate::services::{TranslationError, losses};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 

@@ -1,16 +1,17 @@
 //! The state of a job, its tasks and nodes.
 
-use cudock_base::Timestamp;
+use cudock_base::{Secret, Timestamp};
 use cudock_http::Method;
 use serde_json::Value;
 
 use crate::call::Call;
 use crate::deployment::{DeploymentIdentity, Phase, WorkShape};
 use crate::services::attach::logs::LogPart;
+use crate::services::batch::account::{Account, MAIN_TASK, job_path};
 use crate::services::batch::outputs::LOGS;
-use crate::services::batch::{Account, MAIN_TASK, job_path};
 use crate::services::bodies::names::is_name;
 use crate::services::bodies::read::{ended, integer, is, list, response, text, time};
+use crate::spec::{BlobContainer, Outputs};
 use crate::status::{DeploymentState, Status};
 
 /// Maximum number of logs that are read.
@@ -144,4 +145,10 @@ pub(super) fn task_ids(count: u32) -> impl Iterator<Item = String> {
 /// The files are plain text.
 pub(super) fn log_parts(responses: &[Option<Value>]) -> Vec<LogPart> {
     responses.iter().flatten().filter_map(|response| LogPart::text(response, "")).collect()
+}
+
+/// The URLs at which the responses to [`log_calls`] are kept, one for each.
+pub(super) fn kept_logs(identity: &DeploymentIdentity, storage: &BlobContainer) -> Vec<Secret> {
+    let blob = |task: &str, log: &str| storage.blob(&Outputs::blob(&identity.run_id, task, log));
+    logged_tasks(identity).flat_map(|task| LOGS.map(|log| blob(&task, log))).collect()
 }

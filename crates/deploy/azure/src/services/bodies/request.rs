@@ -9,16 +9,28 @@ use serde_json::{Value, json};
 
 use crate::call::{Body, Call, Plane};
 use crate::services::bodies::names::Tags;
-use crate::services::error::TranslationError;
+use crate::spec::{DeploymentSpec, RegistryAccess};
 
-/// A part of a request as JSON.
-pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<Value, TranslationError> {
-    serde_json::to_value(value)
-        .map_err(|error| TranslationError::new(format!("cannot write the request: {error}")))
+/// The body of a request, without the fields that are null: an optional field is left out.
+pub(crate) fn body(mut value: Value) -> Body {
+    remove_nulls(&mut value);
+    Body::new(value)
 }
 
-pub(crate) fn body<T: Serialize>(value: &T) -> Result<Body, TranslationError> {
-    to_json(value).map(Body::new)
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(remove_nulls),
+        _ => {}
+    }
+}
+
+/// A list as an optional field.
+pub(crate) fn non_empty<T>(entries: impl IntoIterator<Item = T>) -> Option<Vec<T>> {
+    Some(entries.into_iter().collect()).filter(|entries: &Vec<T>| !entries.is_empty())
 }
 
 /// A request to the resource manager.
@@ -38,14 +50,9 @@ pub(crate) fn delete(id: &str, version: &str) -> Call {
     call(Method::DELETE, id, version, None)
 }
 
-/// A resource of its own, as the body of a PUT.
-#[derive(Debug, Serialize)]
-pub(crate) struct ResourceBody<P> {
-    pub(crate) location: String,
-    pub(crate) tags: Tags,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) identity: Option<Identity>,
-    pub(crate) properties: P,
+/// A resource in the region of a deployment, as the body of a PUT.
+pub(crate) fn resource(spec: &DeploymentSpec, identity: Option<&Identity>, properties: &Value) -> Value {
+    json!({"location": spec.region, "tags": Tags::new(spec), "identity": identity, "properties": properties})
 }
 
 /// The identity of a resource.
@@ -59,10 +66,6 @@ pub(crate) struct Identity {
     user_assigned_identities: BTreeMap<String, Value>,
 }
 
-/// An empty object.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Empty {}
-
 impl Identity {
     pub(crate) fn system() -> Self {
         Self { kind: "SystemAssigned", user_assigned_identities: BTreeMap::new() }
@@ -70,6 +73,14 @@ impl Identity {
 
     pub(crate) fn user(id: &str) -> Self {
         Self { kind: "UserAssigned", user_assigned_identities: BTreeMap::from([(id.to_owned(), json!({}))]) }
+    }
+
+    /// The identity that pulls the image, if one does.
+    pub(crate) fn of_registry(spec: &DeploymentSpec) -> Option<Self> {
+        match &spec.registry {
+            Some(RegistryAccess::Identity { identity, .. }) => Some(Self::user(identity)),
+            _ => None,
+        }
     }
 
     /// An own identity and an existing one, as virtual machines spell it.
@@ -93,6 +104,13 @@ pub(crate) fn iso_8601(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn optional_fields_are_left_out() {
+        let fields =
+            json!({"a": null, "b": [{"c": null, "d": ""}], "e": {"f": null}, "g": non_empty([0; 0])});
+        assert_eq!(body(fields).redacted(), &json!({"b": [{"d": ""}], "e": {}}));
+    }
 
     #[test]
     fn durations_are_written_in_the_largest_whole_unit() {

@@ -1,7 +1,7 @@
 //! Container Apps: an environment with a GPU profile, and in it an app or a job.
 
 mod backend;
-mod body;
+mod container;
 mod existing;
 mod preflight;
 mod status;
@@ -14,19 +14,17 @@ use std::time::Duration;
 
 use cudock_facts::finding::{Finding, Severity};
 use cudock_http::Method;
+use serde_json::{Value, json};
 
 use crate::call::Body;
 use crate::codes;
 use crate::deployment::{Phase, Step, Wait};
 use crate::services::bodies::amounts::Amounts;
-use crate::services::bodies::names::{Existing, Names, Tags};
-use crate::services::bodies::request::{Identity, ResourceBody, body, call, put};
-use crate::services::container_apps::body::{
-    AppConfiguration, AppProperties, AppTemplate, Container, EnvironmentProperties, Ingress,
-    JobConfiguration, JobProperties, JobTemplate, ManualTrigger, Registry, Scale, WorkloadProfile, secrets,
-};
+use crate::services::bodies::names::{Existing, Names};
+use crate::services::bodies::request::{Identity, body, call, non_empty, put, resource};
+use crate::services::container_apps::container::{container, registry, secrets};
 use crate::services::{Translation, TranslationError, losses};
-use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
+use crate::spec::{DeploymentSpec, WorkKind};
 
 pub(super) const VERSION: &str = "2025-07-01";
 pub(super) const ENVIRONMENTS: &str = "Microsoft.App/managedEnvironments";
@@ -53,10 +51,9 @@ fn translate(facts: &Facts, spec: &DeploymentSpec) -> Result<Translation<'static
         names.existing(Existing::required(text, "a Container Apps environment")?, ENVIRONMENTS)
     } else {
         let id = names.resource(&format!("{ENVIRONMENTS}/main"));
-        let resource = resource(spec, environment(spec, profile.as_ref()));
+        let request = body(resource(spec, None, &environment(spec, profile.as_ref())));
         // Up to 20 minutes were recorded for one with a dedicated profile.
-        let step =
-            Step::new("environment", Phase::Create, put(&id, VERSION, body(&resource)?)).within_minutes(40);
+        let step = Step::new("environment", Phase::Create, put(&id, VERSION, request)).within_minutes(40);
         let is_dedicated = profile.as_ref().is_some_and(|profile| profile.is_dedicated);
         steps.push(if is_dedicated { step.billed() } else { step });
         id
@@ -64,15 +61,15 @@ fn translate(facts: &Facts, spec: &DeploymentSpec) -> Result<Translation<'static
     let profile_name = profile_name(spec, profile.as_ref())?;
     match &spec.work {
         WorkKind::Serve { port, is_public, .. } => {
-            let request = app(spec, environment_id, profile_name, *port, *is_public)?;
+            let request = app(spec, &environment_id, profile_name.as_deref(), *port, *is_public);
             let step = Step::new("app", Phase::Create, put(&names.resource(APP), VERSION, request));
             steps.push(step.billed().within_minutes(30));
         }
         WorkKind::Job { items, time_limit, retries, .. } => {
-            let request = job(spec, environment_id, profile_name, *time_limit, *retries)?;
+            let request = job(spec, &environment_id, profile_name.as_deref(), *time_limit, *retries);
             let id = names.resource(JOB);
             steps.push(Step::new("job", Phase::Create, put(&id, VERSION, request)));
-            steps.extend(starts(spec, &id, items)?);
+            steps.extend(starts(spec, &id, items));
         }
         WorkKind::MultiNode { .. } => {
             return Err(TranslationError::new("replicas of Container Apps cannot address each other")
@@ -111,121 +108,102 @@ fn amounts(spec: &DeploymentSpec) -> Amounts {
     asked.of_container_apps(spec.size.is_some())
 }
 
-fn resource<P>(spec: &DeploymentSpec, properties: P) -> ResourceBody<P> {
-    ResourceBody { location: spec.region.clone(), tags: Tags::new(spec), identity: None, properties }
-}
-
-fn environment(spec: &DeploymentSpec, profile: Option<&ChosenProfile>) -> EnvironmentProperties {
-    let consumption = WorkloadProfile {
-        name: CONSUMPTION,
-        workload_profile_type: CONSUMPTION.to_owned(),
-        minimum_count: None,
-        maximum_count: None,
-    };
-    let gpu = profile.map(|profile| WorkloadProfile {
-        name: PROFILE,
-        workload_profile_type: profile.kind.clone(),
-        minimum_count: profile.is_dedicated.then_some(1),
-        maximum_count: profile.is_dedicated.then_some(spec.instances),
+fn environment(spec: &DeploymentSpec, profile: Option<&ChosenProfile>) -> Value {
+    let consumption = json!({"name": CONSUMPTION, "workloadProfileType": CONSUMPTION});
+    let gpu = profile.map(|profile| {
+        json!({
+            "name": PROFILE,
+            "workloadProfileType": profile.kind,
+            "minimumCount": profile.is_dedicated.then_some(1),
+            "maximumCount": profile.is_dedicated.then_some(spec.instances),
+        })
     });
-    EnvironmentProperties { workload_profiles: std::iter::once(consumption).chain(gpu).collect() }
+    json!({"workloadProfiles": std::iter::once(consumption).chain(gpu).collect::<Vec<_>>()})
 }
 
 fn app(
     spec: &DeploymentSpec,
-    environment_id: String,
-    workload_profile_name: Option<String>,
+    environment_id: &str,
+    profile_name: Option<&str>,
     port: u16,
     is_public: bool,
-) -> Result<Body, TranslationError> {
+) -> Body {
     let (secrets, values) = secrets(spec);
-    let properties = AppProperties {
-        environment_id,
-        workload_profile_name,
-        configuration: AppConfiguration {
-            active_revisions_mode: "Single",
-            ingress: Ingress {
-                external: is_public,
-                target_port: port,
-                transport: "auto",
-                allow_insecure: false,
+    let properties = json!({
+        "environmentId": environment_id,
+        "workloadProfileName": profile_name,
+        "configuration": {
+            "activeRevisionsMode": "Single",
+            "ingress": {
+                "external": is_public,
+                "targetPort": port,
+                "transport": "auto",
+                "allowInsecure": false,
             },
-            secrets,
-            registries: spec.registry.iter().map(Registry::new).collect(),
+            "secrets": non_empty(secrets),
+            "registries": non_empty(spec.registry.iter().map(registry)),
         },
-        template: AppTemplate {
-            containers: vec![Container::new(spec, amounts(spec), &[])],
-            scale: Scale {
-                min_replicas: if spec.idle.is_some() { 0 } else { spec.instances },
-                max_replicas: spec.instances,
-                cooldown_period: spec.idle.map(|idle| idle.as_secs()),
+        "template": {
+            "containers": [container(spec, amounts(spec), &[])],
+            "scale": {
+                "minReplicas": if spec.idle.is_some() { 0 } else { spec.instances },
+                "maxReplicas": spec.instances,
+                // Seconds without a request until the last replica ends.
+                "cooldownPeriod": spec.idle.map(|idle| idle.as_secs()),
             },
         },
-    };
-    with_secrets(&ResourceBody { identity: identity(spec), ..resource(spec, properties) }, values)
+    });
+    with_secrets(spec, &properties, values)
 }
 
 fn job(
     spec: &DeploymentSpec,
-    environment_id: String,
-    workload_profile_name: Option<String>,
+    environment_id: &str,
+    profile_name: Option<&str>,
     time_limit: Duration,
     retries: u32,
-) -> Result<Body, TranslationError> {
+) -> Body {
     let (secrets, values) = secrets(spec);
-    let properties = JobProperties {
-        environment_id,
-        workload_profile_name,
-        configuration: JobConfiguration {
-            trigger_type: "Manual",
-            replica_timeout: time_limit.as_secs().max(1),
-            replica_retry_limit: retries,
-            manual_trigger_config: ManualTrigger { parallelism: 1, replica_completion_count: 1 },
-            secrets,
-            registries: spec.registry.iter().map(Registry::new).collect(),
+    let properties = json!({
+        "environmentId": environment_id,
+        "workloadProfileName": profile_name,
+        "configuration": {
+            "triggerType": "Manual",
+            "replicaTimeout": time_limit.as_secs().max(1),
+            "replicaRetryLimit": retries,
+            "manualTriggerConfig": {"parallelism": 1, "replicaCompletionCount": 1},
+            "secrets": non_empty(secrets),
+            "registries": non_empty(spec.registry.iter().map(registry)),
         },
-        template: JobTemplate { containers: vec![Container::new(spec, amounts(spec), &[])] },
-    };
-    with_secrets(&ResourceBody { identity: identity(spec), ..resource(spec, properties) }, values)
+        "template": {"containers": [container(spec, amounts(spec), &[])]},
+    });
+    with_secrets(spec, &properties, values)
 }
 
-fn with_secrets<P: serde::Serialize>(
-    resource: &ResourceBody<P>,
-    values: Vec<cudock_base::Secret>,
-) -> Result<Body, TranslationError> {
+fn with_secrets(spec: &DeploymentSpec, properties: &Value, values: Vec<cudock_base::Secret>) -> Body {
     let pointer = |index: usize| format!("/properties/configuration/secrets/{index}/value");
-    let request = body(resource)?;
-    Ok(values
+    let request = body(resource(spec, Identity::of_registry(spec).as_ref(), properties));
+    values
         .into_iter()
         .enumerate()
-        .fold(request, |request, (index, secret)| request.secret(pointer(index), secret)))
-}
-
-fn identity(spec: &DeploymentSpec) -> Option<Identity> {
-    match &spec.registry {
-        Some(RegistryAccess::Identity { identity, .. }) => Some(Identity::user(identity)),
-        _ => None,
-    }
+        .fold(request, |request, (index, secret)| request.secret(pointer(index), secret))
 }
 
 /// One execution for each item. A repeated start is another execution: before it is sent again, the executions have to
 /// be counted.
-fn starts(spec: &DeploymentSpec, job: &str, items: &[Vec<String>]) -> Result<Vec<Step>, TranslationError> {
+fn starts(spec: &DeploymentSpec, job: &str, items: &[Vec<String>]) -> Vec<Step> {
     let start = |id: String, body: Option<Body>| {
         let call = call(Method::POST, &format!("{job}/start"), VERSION, body);
         Step::new(id, Phase::Start, call).billed().waiting(Wait::Response)
     };
     if items.is_empty() {
-        return Ok(vec![start("start".to_owned(), None)]);
+        return vec![start("start".to_owned(), None)];
     }
-    items
-        .iter()
-        .enumerate()
-        .map(|(index, item)| {
-            let template = JobTemplate { containers: vec![Container::new(spec, amounts(spec), item)] };
-            Ok(start(format!("start-{index}"), Some(body(&template)?)))
-        })
-        .collect()
+    let with_item = |(index, item): (usize, &Vec<String>)| {
+        let template = json!({"containers": [container(spec, amounts(spec), item)]});
+        start(format!("start-{index}"), Some(body(template)))
+    };
+    items.iter().enumerate().map(with_item).collect()
 }
 
 fn check(facts: &Facts, spec: &DeploymentSpec) -> Result<Option<ChosenProfile>, TranslationError> {

@@ -6,8 +6,9 @@ use cudock_facts::tables::Profile;
 use serde_json::Value;
 
 use crate::preflight::codes;
-use crate::preflight::judge::{CandidateContext, unanswered};
-use crate::preflight::judge::{Need, QuotaUsage};
+use crate::preflight::judge::context::{CandidateContext, unanswered};
+use crate::preflight::judge::need::Need;
+use crate::preflight::judge::usage::QuotaUsage;
 use crate::preflight::query::{Query, Topic};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::request::{PreflightRequest, group_and_name};

@@ -5,7 +5,6 @@
 //! deletes each by its id.
 
 mod backend;
-mod body;
 mod existing;
 mod open_jobs;
 mod preflight;
@@ -22,20 +21,16 @@ use std::time::Duration;
 
 use cudock_base::Secret;
 use cudock_base::shell::quote;
+use serde_json::{Value, json};
 
 use crate::call::Body;
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
 use crate::services::bodies::names::{Existing, Names, Tags};
-use crate::services::bodies::request::{Identity, body, iso_8601, put};
-use crate::services::checks::Machine;
-use crate::services::ml::body::{
-    Asset, Cluster, ClusterProperties, CommandJob, Distribution, Endpoint, EnvironmentVersion,
-    InferenceConfig, JobLimits, JobOutput, JobResources, Located, OnlineDeployment, OnlineScale, Probe,
-    QueueSettings, RequestSettings, Route, ScaleSettings, Sku,
-};
+use crate::services::bodies::request::{Identity, body, iso_8601, put, resource};
+use crate::services::machine::Machine;
 use crate::services::reaper::{Address, Outside, OutsideAction};
 use crate::services::{Translation, TranslationError};
-use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
+use crate::spec::{DeploymentSpec, SpecVariable, WorkKind};
 
 pub use open_jobs::{MlJobs, open_jobs};
 pub use sweep_job::sweep_deployment;
@@ -120,13 +115,12 @@ fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<
     let workspace = Existing::required(workspace, "a workspace")?;
     let machine = rules::check(facts, spec)?;
     let ids = Ids::new(Names::of_spec(spec), workspace);
-    let environment = Asset { properties: environment(spec)? };
-    let call = put(&ids.environment_version(), VERSION, body(&environment)?);
+    let call = put(&ids.environment_version(), VERSION, body(environment(spec)?));
     let mut steps = vec![Step::new("image", Phase::Create, call).waiting(Wait::Response)];
     let mut actions = Vec::new();
     match &spec.work {
         WorkKind::Serve { is_public, .. } => {
-            serve(spec, &ids, &machine, *is_public, &mut steps)?;
+            steps.extend(serve(spec, &ids, &machine, *is_public));
             actions.push(deletion("Delete_the_endpoint", &ids.endpoint()));
         }
         WorkKind::Job { items, concurrent, time_limit, .. } => {
@@ -134,17 +128,17 @@ fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<
             let existing = spec.existing.cluster.as_ref().map(|name| ids.compute(name));
             if let Some((cluster, idle)) = own {
                 let properties = self::cluster(spec, &machine, *concurrent, idle);
-                let request = put(cluster, VERSION, body(&located(spec, properties))?);
-                steps.push(Step::new("cluster", Phase::Create, request));
+                let request = body(resource(spec, Identity::of_registry(spec).as_ref(), &properties));
+                steps.push(Step::new("cluster", Phase::Create, put(cluster, VERSION, request)));
             }
             let cluster = own.map(|(cluster, _)| cluster);
             let compute = cluster.or(existing.as_deref());
             let none = [Vec::new()];
             let items = if items.is_empty() { none.as_slice() } else { items.as_slice() };
-            let names = ids.jobs(super::identity(spec).work);
+            let names = ids.jobs(spec.work.shape());
             for (name, item) in names.iter().zip(items) {
                 let job = command_job(spec, &ids, &machine, item, *time_limit, compute);
-                steps.push(job_step(spec, &ids, name, job)?);
+                steps.push(job_step(spec, &ids, name, &job));
             }
             // Billed resources come first: jobs that run, then idle nodes.
             actions.extend(names.iter().map(|name| job_cancellation(&ids, name)));
@@ -159,15 +153,10 @@ fn translate<'s>(facts: &Facts, spec: &'s DeploymentSpec) -> Result<Translation<
             }));
             actions.extend(names.iter().map(|name| job_deletion(&ids, name)));
         }
-        WorkKind::MultiNode { nodes, processes_per_node, time_limit } => {
+        WorkKind::MultiNode { time_limit, .. } => {
             let existing = spec.existing.cluster.as_ref().map(|name| ids.compute(name));
-            let mut job = command_job(spec, &ids, &machine, &[], *time_limit, existing.as_deref());
-            job.resources.instance_count = *nodes;
-            job.distribution = Some(Distribution {
-                distribution_type: "PyTorch",
-                process_count_per_instance: *processes_per_node,
-            });
-            steps.push(job_step(spec, &ids, &ids.unique, job)?);
+            let job = command_job(spec, &ids, &machine, &[], *time_limit, existing.as_deref());
+            steps.push(job_step(spec, &ids, &ids.unique, &job));
             actions.extend([job_cancellation(&ids, &ids.unique), job_deletion(&ids, &ids.unique)]);
         }
     }
@@ -200,33 +189,29 @@ fn job_deletion(ids: &Ids, name: &str) -> OutsideAction {
     deletion(&format!("Delete_the_job{}", ids.suffix(name)), &ids.job(name))
 }
 
-fn environment(spec: &DeploymentSpec) -> Result<EnvironmentVersion, TranslationError> {
-    let inference_config = match &spec.work {
+fn environment(spec: &DeploymentSpec) -> Result<Value, TranslationError> {
+    let inference = match &spec.work {
         WorkKind::Serve { port, ready_path, .. } => {
             let Some(path) = ready_path.as_ref().filter(|path| path.contains(char::is_alphanumeric)) else {
                 return Err(TranslationError::new("an online endpoint needs a path for its readiness probe")
                     .hint("name one with --ready-path, such as /health"));
             };
-            let ready = Route { path: path.clone(), port: *port };
-            let scoring_route = Route { path: "/score".to_owned(), port: *port };
-            Some(InferenceConfig { liveness_route: ready.clone(), readiness_route: ready, scoring_route })
+            let ready = json!({"path": path, "port": port});
+            Some(json!({
+                "livenessRoute": ready,
+                "readinessRoute": ready,
+                "scoringRoute": {"path": "/score", "port": port},
+            }))
         }
         _ => None,
     };
-    Ok(EnvironmentVersion {
-        image: spec.image.clone(),
-        os_type: "Linux",
-        inference_config,
-        tags: Tags::new(spec),
-    })
-}
-
-fn located<P>(spec: &DeploymentSpec, properties: P) -> Located<P> {
-    let identity = match &spec.registry {
-        Some(RegistryAccess::Identity { identity, .. }) => Some(Identity::user(identity)),
-        _ => None,
-    };
-    Located { location: spec.region.clone(), tags: Tags::new(spec), identity, sku: None, properties }
+    // Most resources of a workspace have their tags among the properties.
+    Ok(json!({"properties": {
+        "image": spec.image,
+        "osType": "Linux",
+        "inferenceConfig": inference,
+        "tags": Tags::new(spec),
+    }}))
 }
 
 /// How long the nodes of a deployment's own cluster stay without a job; none if it has no cluster.
@@ -239,21 +224,21 @@ pub(super) fn node_idle(spec: &DeploymentSpec) -> Option<Duration> {
     }
 }
 
-fn cluster(spec: &DeploymentSpec, machine: &Machine, concurrent: u32, idle: Duration) -> Cluster {
-    Cluster {
-        compute_type: "AmlCompute",
-        properties: ClusterProperties {
-            vm_size: machine.size.clone(),
-            vm_priority: if spec.is_spot { "LowPriority" } else { "Dedicated" },
-            os_type: "Linux",
-            scale_settings: ScaleSettings {
-                min_node_count: 0,
-                max_node_count: concurrent,
-                node_idle_time_before_scale_down: iso_8601(idle),
+fn cluster(spec: &DeploymentSpec, machine: &Machine, concurrent: u32, idle: Duration) -> Value {
+    json!({
+        "computeType": "AmlCompute",
+        "properties": {
+            "vmSize": machine.size,
+            "vmPriority": if spec.is_spot { "LowPriority" } else { "Dedicated" },
+            "osType": "Linux",
+            "scaleSettings": {
+                "minNodeCount": 0,
+                "maxNodeCount": concurrent,
+                "nodeIdleTimeBeforeScaleDown": iso_8601(idle),
             },
-            remote_login_port_public_access: "Disabled",
+            "remoteLoginPortPublicAccess": "Disabled",
         },
-    }
+    })
 }
 
 fn command_job(
@@ -263,32 +248,43 @@ fn command_job(
     item: &[String],
     time_limit: Duration,
     cluster: Option<&str>,
-) -> CommandJob {
+) -> Value {
     let words: Vec<_> = spec.command.iter().chain(item).map(|word| quote(word)).collect();
+    let command = match &spec.checkpoints {
+        Some(checkpoints) => kept(&checkpoints.directory, &words.join(" ")),
+        None => words.join(" "),
+    };
+    let (nodes, distribution) = match spec.work {
+        WorkKind::MultiNode { nodes, processes_per_node, .. } => {
+            let processes = json!({
+                "distributionType": "PyTorch",
+                "processCountPerInstance": processes_per_node,
+            });
+            (nodes, Some(processes))
+        }
+        _ => (1, None),
+    };
     let is_serverless = cluster.is_none();
-    CommandJob {
-        job_type: "Command",
-        display_name: spec.name.clone(),
-        experiment_name: EXPERIMENT,
-        environment_id: ids.environment_version(),
-        command: match &spec.checkpoints {
-            Some(checkpoints) => kept(&checkpoints.directory, &words.join(" ")),
-            None => words.join(" "),
+    let tier = if spec.is_spot { "Spot" } else { "Standard" };
+    json!({
+        "jobType": "Command",
+        "displayName": spec.name,
+        "experimentName": EXPERIMENT,
+        "environmentId": ids.environment_version(),
+        "command": command,
+        "outputs": spec.checkpoints.as_ref().map(|_| json!({CHECKPOINTS: output(spec)})),
+        "computeId": cluster,
+        "environmentVariables": variables(spec),
+        "distribution": distribution,
+        "limits": {"jobLimitsType": "Command", "timeout": iso_8601(time_limit)},
+        "queueSettings": is_serverless.then(|| json!({"jobTier": tier})),
+        "resources": {
+            "instanceCount": nodes,
+            "instanceType": is_serverless.then_some(&machine.size),
+            "shmSize": "8g",
         },
-        outputs: spec.checkpoints.iter().map(|_| (CHECKPOINTS, output(spec))).collect(),
-        compute_id: cluster.map(str::to_owned),
-        environment_variables: variables(spec),
-        distribution: None,
-        limits: JobLimits { job_limits_type: "Command", timeout: iso_8601(time_limit) },
-        queue_settings: is_serverless
-            .then_some(QueueSettings { job_tier: if spec.is_spot { "Spot" } else { "Standard" } }),
-        resources: JobResources {
-            instance_count: 1,
-            instance_type: is_serverless.then(|| machine.size.clone()),
-            shm_size: "8g",
-        },
-        tags: Tags::new(spec),
-    }
+        "tags": Tags::new(spec),
+    })
 }
 
 /// Commands with the mounted output in the place of a directory.
@@ -299,89 +295,74 @@ fn kept(directory: &str, command: &str) -> String {
     )
 }
 
-/// The output directory, shared by all runs of a name.
-fn output(spec: &DeploymentSpec) -> JobOutput {
+/// The output directory in the workspace's storage, shared by all runs of a name.
+fn output(spec: &DeploymentSpec) -> Value {
     let name: String = spec.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    JobOutput {
-        job_output_type: "uri_folder",
-        mode: "ReadWriteMount",
-        uri: format!("azureml://datastores/workspaceblobstore/paths/cudock/{name}/"),
-    }
+    json!({
+        "jobOutputType": "uri_folder",
+        "mode": "ReadWriteMount",
+        "uri": format!("azureml://datastores/workspaceblobstore/paths/cudock/{name}/"),
+    })
 }
 
-fn job_step(spec: &DeploymentSpec, ids: &Ids, name: &str, job: CommandJob) -> Result<Step, TranslationError> {
-    let request = with_secrets(body(&Asset { properties: job })?, spec);
+fn job_step(spec: &DeploymentSpec, ids: &Ids, name: &str, job: &Value) -> Step {
+    let request = with_secrets(body(json!({"properties": job})), spec);
     let id = match name.strip_prefix(&ids.unique) {
         Some(suffix) => format!("job{suffix}"),
         None => name.to_owned(),
     };
-    Ok(Step::new(id, Phase::Create, put(&ids.job(name), VERSION, request)).billed().waiting(Wait::Response))
+    Step::new(id, Phase::Create, put(&ids.job(name), VERSION, request)).billed().waiting(Wait::Response)
 }
 
-fn serve(
-    spec: &DeploymentSpec,
-    ids: &Ids,
-    machine: &Machine,
-    is_public: bool,
-    steps: &mut Vec<Step>,
-) -> Result<(), TranslationError> {
-    let endpoint = |traffic: BTreeMap<&'static str, u32>| {
-        let mut endpoint = located(
-            spec,
-            Endpoint {
-                auth_mode: "Key",
-                public_network_access: if is_public { "Enabled" } else { "Disabled" },
-                traffic,
-            },
-        );
-        endpoint.identity = endpoint.identity.or_else(|| Some(Identity::system()));
-        body(&endpoint)
+/// An endpoint and its deployment, which gets all requests once it is ready.
+fn serve(spec: &DeploymentSpec, ids: &Ids, machine: &Machine, is_public: bool) -> [Step; 3] {
+    let endpoint = |percent_of_deployments: Value| {
+        let properties = json!({
+            "authMode": "Key",
+            "publicNetworkAccess": if is_public { "Enabled" } else { "Disabled" },
+            "traffic": percent_of_deployments,
+        });
+        let identity = Identity::of_registry(spec).or_else(|| Some(Identity::system()));
+        put(&ids.endpoint(), VERSION, body(resource(spec, identity.as_ref(), &properties)))
     };
-    let probe = Probe {
-        initial_delay: "PT10S",
-        period: "PT10S",
-        timeout: "PT2S",
-        failure_threshold: 180,
-        success_threshold: 1,
-    };
-    let deployment = OnlineDeployment {
-        endpoint_compute_type: "Managed",
-        instance_type: machine.size.clone(),
-        environment_id: ids.environment_version(),
-        environment_variables: variables(spec),
-        app_insights_enabled: false,
-        scale_settings: OnlineScale { scale_type: "Default" },
-        request_settings: RequestSettings {
-            request_timeout: "PT3M",
-            max_concurrent_requests_per_instance: 64,
+    let probe = json!({
+        "initialDelay": "PT10S",
+        "period": "PT10S",
+        "timeout": "PT2S",
+        "failureThreshold": 180,
+        "successThreshold": 1,
+    });
+    let deployment = body(json!({
+        "location": spec.region,
+        "tags": Tags::new(spec),
+        "sku": {"name": "Default", "capacity": spec.instances},
+        "properties": {
+            "endpointComputeType": "Managed",
+            "instanceType": machine.size,
+            "environmentId": ids.environment_version(),
+            "environmentVariables": variables(spec),
+            "appInsightsEnabled": false,
+            "scaleSettings": {"scaleType": "Default"},
+            "requestSettings": {"requestTimeout": "PT3M", "maxConcurrentRequestsPerInstance": 64},
+            "livenessProbe": probe,
+            "readinessProbe": probe,
         },
-        liveness_probe: probe.clone(),
-        readiness_probe: probe,
-    };
-    let deployment = Located {
-        sku: Some(Sku { name: "Default", capacity: spec.instances }),
-        identity: None,
-        ..located(spec, deployment)
-    };
-    let deployment = with_secrets(body(&deployment)?, spec);
-    let id = ids.endpoint();
-    steps.push(Step::new("endpoint", Phase::Create, put(&id, VERSION, endpoint(BTreeMap::new())?)));
-    steps.push(
-        Step::new("deployment", Phase::Start, put(&ids.deployment(), VERSION, deployment))
-            .billed()
-            .within_minutes(60),
-    );
-    let traffic = endpoint(BTreeMap::from([(DEPLOYMENT, 100)]))?;
-    steps.push(Step::new("traffic", Phase::Ready, put(&id, VERSION, traffic)));
-    Ok(())
+    }));
+    let deployment = put(&ids.deployment(), VERSION, with_secrets(deployment, spec));
+    [
+        Step::new("endpoint", Phase::Create, endpoint(json!({}))),
+        Step::new("deployment", Phase::Start, deployment).billed().within_minutes(60),
+        Step::new("traffic", Phase::Ready, endpoint(json!({DEPLOYMENT: 100}))),
+    ]
 }
 
-fn variables(spec: &DeploymentSpec) -> BTreeMap<String, String> {
-    let variable = |variable: &SpecVariable| match variable {
-        SpecVariable::Plain { name, value } => (name.clone(), value.clone()),
-        SpecVariable::Secret { name, .. } => (name.clone(), String::new()),
-    };
-    spec.variables.iter().map(variable).collect()
+/// The variables, with empty values for secrets, which are inserted when the request is sent.
+fn variables(spec: &DeploymentSpec) -> Option<BTreeMap<&str, &str>> {
+    let variables = spec.variables.iter().map(|variable| match variable {
+        SpecVariable::Plain { name, value } => (name.as_str(), value.as_str()),
+        SpecVariable::Secret { name, .. } => (name.as_str(), ""),
+    });
+    Some(variables.collect()).filter(|variables: &BTreeMap<_, _>| !variables.is_empty())
 }
 
 fn with_secrets(request: Body, spec: &DeploymentSpec) -> Body {

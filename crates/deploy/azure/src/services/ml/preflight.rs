@@ -1,8 +1,9 @@
 //! Preflight of Machine Learning: quotas of clusters and endpoints.
 
 use crate::preflight::codes;
-use crate::preflight::judge::{CandidateContext, unanswered};
-use crate::preflight::judge::{Need, QuotaUsage};
+use crate::preflight::judge::context::{CandidateContext, unanswered};
+use crate::preflight::judge::need::Need;
+use crate::preflight::judge::usage::QuotaUsage;
 use crate::preflight::query::{Query, Topic};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::request::PreflightRequest;

@@ -5,133 +5,79 @@
 //! own, because the deletion of a group may stop half-way, and deletes that group only once
 //! everything else is gone.
 
+mod outside;
 mod workflow;
 
-use cudock_http::Method;
-use serde_json::{Map, Value};
+pub(super) use outside::{Address, Outside, OutsideAction};
+pub(super) use workflow::{FORCED, TRIGGER};
 
-use crate::call::{Call, Plane};
-use crate::services::bodies::names::{Existing, Names, Tags};
-use crate::services::bodies::request::{Empty, Identity, get, to_json};
+use serde_json::{Map, Value, json};
+
+use crate::call::{Body, Call, Plane};
+use crate::services::bodies::names::{Names, Tags};
+use crate::services::bodies::request::{Identity, body, get};
 use crate::services::bodies::template::{
-    RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
+    DEPLOYMENTS, RESOURCES, RoleAssignment, in_subscription, nested, template_in_group,
 };
-use crate::services::error::TranslationError;
-use crate::services::reaper::workflow::{WorkflowProperties, definition};
+use crate::services::reaper::workflow::definition;
 use crate::spec::DeploymentSpec;
 
 pub(super) const LOGIC: &str = "2019-05-01";
 /// The Logic App and the nested deployment that creates it.
 pub(super) const NAME: &str = "reaper";
-pub(super) const TRIGGER: &str = "At_the_deadline";
 const CONTRIBUTOR: &str = "b24988ac-6180-42a0-ab88-20f7382dd24c";
-/// Virtual machines are deleted without waiting for their shutdown.
-pub(super) const FORCED: &str = "forceDeletionTypes=Microsoft.Compute%2FvirtualMachines";
-
-/// Resources outside of the deployment's own groups that are deleted with it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Outside<'a> {
-    /// The scope of the reaper's further rights: an existing resource and its type.
-    pub(super) scope: Option<(Existing<'a>, &'static str)>,
-    pub(super) actions: Vec<OutsideAction>,
-}
-
-/// A request of the reaper.
-#[derive(Debug, Clone)]
-pub(super) struct OutsideAction {
-    /// Letters and underscores.
-    pub(super) name: String,
-    pub(super) method: &'static str,
-    pub(super) address: Address,
-    /// Whether the reaper stays until this is gone: not for what is free.
-    pub(super) is_awaited: bool,
-}
-
-#[derive(Debug, Clone)]
-pub(super) enum Address {
-    /// A path and query of the resource manager.
-    ResourceManager(String),
-    /// A path and query of a Batch account.
-    Batch { plane: Plane, path: String },
-}
-
-impl OutsideAction {
-    /// The same request, sent by the client.
-    pub(super) fn call(&self) -> Call {
-        let method = if self.method == "DELETE" { Method::DELETE } else { Method::POST };
-        match &self.address {
-            Address::ResourceManager(path) => {
-                Call { method, plane: Plane::ResourceManager, path: path.clone(), body: None }
-            }
-            Address::Batch { plane, path } => {
-                Call { method, plane: plane.clone(), path: path.clone(), body: None }
-            }
-        }
-    }
-}
 
 /// The body of the first request.
-pub(super) fn deployment(
-    spec: &DeploymentSpec,
-    outside: &Outside<'_>,
-) -> Result<TemplateDeployment, TranslationError> {
+pub(super) fn deployment(spec: &DeploymentSpec, outside: &Outside<'_>) -> Body {
     let names = Names::of_spec(spec);
-    let tags = Tags::new(spec);
     let group = |name: String| {
-        TemplateResource::new("Microsoft.Resources/resourceGroups", RESOURCES, name, Empty {})
-            .at(&spec.region, &tags)
+        json!({
+            "type": "Microsoft.Resources/resourceGroups",
+            "apiVersion": RESOURCES,
+            "name": name,
+            "location": spec.region,
+            "tags": Tags::new(spec),
+            "properties": {},
+        })
     };
-    let mut resources = vec![to_json(&group(names.group()))?, to_json(&group(names.reaper_group()))?];
-    resources.push(to_json(
-        &nested(NAME, names.reaper_group(), workflow(spec, outside)?)
-            .after([names.group_id(), names.reaper_group_id()]),
-    )?);
+    let groups = [names.group_id(), names.reaper_group_id()];
+    let mut resources = vec![
+        group(names.group()),
+        group(names.reaper_group()),
+        nested(NAME, &names.reaper_group(), &workflow(spec, outside), None, &groups),
+    ];
     if spec.existing.reaper_identity.is_none() {
-        let principal = format!(
-            "[reference('{}/providers/Microsoft.Resources/deployments/{NAME}', '{RESOURCES}').outputs.principalId.value]",
-            names.reaper_group_id()
-        );
-        let mut rights = vec![(names.group(), rights(names, "group", None)?)];
+        let reaper = format!("{}/providers/{DEPLOYMENTS}/{NAME}", names.reaper_group_id());
+        let principal = format!("[reference('{reaper}', '{RESOURCES}').outputs.principalId.value]");
+        let parameter = Some(("principalId", principal.as_str()));
+        let mut rights = vec![(names.group(), rights(names, "group", None))];
         if let Some((existing, resource_type)) = outside.scope {
             let scope = format!("{resource_type}/{}", existing.name);
-            rights.push((existing.group.to_owned(), self::rights(names, "outside", Some(scope))?));
+            rights.push((existing.group.to_owned(), self::rights(names, "outside", Some(scope))));
         }
-        for (group, template) in rights {
-            let properties = TemplateProperties::nested(template).with("principalId", principal.clone());
-            let resource = deployment_resource(names.unique(), group, properties);
-            let reaper =
-                format!("{}/providers/Microsoft.Resources/deployments/{NAME}", names.reaper_group_id());
-            resources.push(to_json(&resource.after([reaper]))?);
-        }
+        resources.extend(rights.into_iter().map(|(group, template)| {
+            nested(&names.unique(), &group, &template, parameter, std::slice::from_ref(&reaper))
+        }));
     }
-    Ok(TemplateDeployment {
-        location: Some(spec.region.clone()),
-        tags: Some(tags),
-        properties: TemplateProperties::new(Template::in_subscription(resources)),
-    })
-}
-
-fn nested(name: &str, group: String, template: Template) -> TemplateResource<TemplateProperties> {
-    deployment_resource(name.to_owned(), group, TemplateProperties::nested(template))
-}
-
-fn deployment_resource(
-    name: String,
-    group: String,
-    properties: TemplateProperties,
-) -> TemplateResource<TemplateProperties> {
-    TemplateResource::new("Microsoft.Resources/deployments", RESOURCES, name, properties).in_group(group)
+    body(json!({
+        // The region that keeps the record.
+        "location": spec.region,
+        "tags": Tags::new(spec),
+        "properties": in_subscription(&resources),
+    }))
 }
 
 /// The reaper's rights on the group that the template is deployed to, or on a resource in it.
-fn rights(names: Names<'_>, purpose: &str, scope: Option<String>) -> Result<Template, TranslationError> {
-    let assignment = RoleAssignment::new(
-        names.role_definition(CONTRIBUTOR),
-        "[parameters('principalId')]".to_owned(),
-        "cudock: lets the reaper delete an expired deployment",
-    );
-    let resource = assignment.resource(names.uuid(purpose)).scoped(scope);
-    Ok(Template::in_group(vec![to_json(&resource)?]).parameter("principalId", "string"))
+fn rights(names: Names<'_>, purpose: &str, scope: Option<String>) -> Value {
+    let assignment = RoleAssignment {
+        purpose,
+        role: CONTRIBUTOR,
+        principal: "[parameters('principalId')]",
+        scope,
+        after: None,
+        description: "cudock: lets the reaper delete an expired deployment",
+    };
+    template_in_group(&[assignment.resource(names)], Some(("principalId", "string")), None)
 }
 
 /// The rights on an existing resource, which are not deleted with a group.
@@ -196,32 +142,38 @@ pub(super) fn workflow_id(names: Names<'_>) -> String {
 }
 
 /// The Logic App, and its right to delete its own group.
-fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Result<Template, TranslationError> {
+fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Value {
     let names = Names::of_spec(spec);
     let existing_identity = spec.existing.reaper_identity.as_deref();
-    let identity = existing_identity.map_or_else(Identity::system, Identity::user);
-    let properties = WorkflowProperties {
-        state: "Enabled",
-        definition: definition(spec, names, outside),
-        parameters: Empty {},
-    };
-    let workflow = TemplateResource::new("Microsoft.Logic/workflows", LOGIC, NAME, properties)
-        .at(&spec.region, &Tags::new(spec))
-        .identity(Some(identity));
-    let mut resources = vec![to_json(&workflow)?];
+    let workflow = json!({
+        "type": "Microsoft.Logic/workflows",
+        "apiVersion": LOGIC,
+        "name": NAME,
+        "location": spec.region,
+        "tags": Tags::new(spec),
+        "identity": existing_identity.map_or_else(Identity::system, Identity::user),
+        "properties": {
+            "state": "Enabled",
+            "definition": definition(spec, names, outside),
+            "parameters": {},
+        },
+    });
     if existing_identity.is_some() {
-        return Ok(Template::in_group(resources));
+        return template_in_group(&[workflow], None, None);
     }
     let principal = format!(
         "[reference(resourceId('Microsoft.Logic/workflows', '{NAME}'), '{LOGIC}', 'full').identity.principalId]"
     );
-    let own = RoleAssignment::new(
-        names.role_definition(CONTRIBUTOR),
-        principal.clone(),
-        "cudock: lets the reaper delete its own group",
-    );
-    resources.push(to_json(&own.resource(names.uuid("reaper")).after([workflow_id(names)]))?);
-    Ok(Template::in_group(resources).output("principalId", principal))
+    let own = RoleAssignment {
+        purpose: "reaper",
+        role: CONTRIBUTOR,
+        principal: &principal,
+        scope: None,
+        after: Some(workflow_id(names)),
+        description: "cudock: lets the reaper delete its own group",
+    };
+    let outputs = json!({"principalId": {"type": "string", "value": principal}});
+    template_in_group(&[workflow, own.resource(names)], None, Some(outputs))
 }
 
 #[cfg(test)]

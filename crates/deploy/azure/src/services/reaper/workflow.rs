@@ -1,17 +1,18 @@
 //! The definition of the Logic App: what it does, and when.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::services::bodies::names::{Names, whole_seconds};
-use crate::services::bodies::request::Empty;
 use crate::services::bodies::template::RESOURCES;
-use crate::services::reaper::{Address, FORCED, Outside, OutsideAction, TRIGGER};
+use crate::services::reaper::outside::{Address, Outside, OutsideAction};
 use crate::spec::DeploymentSpec;
 
+pub(crate) const TRIGGER: &str = "At_the_deadline";
+/// Virtual machines are deleted without waiting for their shutdown.
+pub(crate) const FORCED: &str = "forceDeletionTypes=Microsoft.Compute%2FvirtualMachines";
+const RESOURCE_MANAGER: &str = "[environment().resourceManager]";
 /// The api-version of Batch accounts.
 const BATCH: &str = "2024-07-01";
 const DELETE_GROUP: &str = "Delete_the_group";
@@ -20,13 +21,13 @@ const DELETE_GROUP: &str = "Delete_the_group";
 const RIGHTS_ALLOWANCE: Duration = Duration::from_secs(3600);
 const EVERY_END: [&str; 4] = ["Succeeded", "Failed", "Skipped", "TimedOut"];
 
-pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) -> Definition {
+pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outside<'_>) -> Value {
     let identity = spec.existing.reaper_identity.as_deref();
     let manager =
         |path: &str| format!("[uri(environment().resourceManager, '{}')]", path.trim_start_matches('/'));
     let scope = outside.scope.map(|(existing, kind)| names.existing(existing, kind)).unwrap_or_default();
-    let mut actions = BTreeMap::new();
-    let mut previous: Option<String> = None;
+    let mut actions = Map::new();
+    let mut previous = None;
     let mut deleted = Vec::new();
     let group = OutsideAction {
         name: DELETE_GROUP.to_owned(),
@@ -36,19 +37,19 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
     };
     for action in outside.actions.iter().chain([&group]) {
         let (uri, audience) = match &action.address {
-            Address::ResourceManager(path) => (manager(path), "[environment().resourceManager]".to_owned()),
+            Address::ResourceManager(path) => (manager(path), RESOURCE_MANAGER),
             // The host is read from the account, because it differs between clouds.
             Address::Batch { path, .. } => (
                 format!("[concat('https://', reference('{scope}', '{BATCH}').accountEndpoint, '{path}')]"),
-                "[environment().batch]".to_owned(),
+                "[environment().batch]",
             ),
         };
-        let http = Action::http(action.method, uri, audience, identity, previous.as_deref());
+        let http = http(action.method, &uri, audience, identity, previous);
         actions.insert(action.name.clone(), http);
         if action.is_awaited {
             deleted.push(action);
         }
-        previous = Some(action.name.clone());
+        previous = Some(action.name.as_str());
     }
     // A deleted resource responds with 404, and in some services with 204. A caller without rights
     // on a group gets 403 `AuthorizationFailed`, whether or not the group exists
@@ -60,169 +61,60 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
     // and deny assignments, which keep a group alive, have other codes.
     let is_late = || {
         let sure_from = whole_seconds(spec.expires.plus(RIGHTS_ALLOWANCE));
-        Condition::GreaterOrEquals(["@ticks(utcNow())".to_owned(), format!("@ticks('{sure_from}')")])
+        json!({"greaterOrEquals": ["@ticks(utcNow())", format!("@ticks('{sure_from}')")]})
     };
     let is_gone = |action: &&OutsideAction| {
         let name = &action.name;
-        let status = |code: u16| {
-            Condition::Equals([Value::from(format!("@outputs('{name}')?['statusCode']")), Value::from(code)])
-        };
+        let status = |code: u16| json!({"equals": [format!("@outputs('{name}')?['statusCode']"), code]});
         let mut responses = vec![status(404), status(204)];
         if identity.is_none() {
             let mut lost_rights = vec![status(403), is_late()];
             if matches!(action.address, Address::ResourceManager(_)) {
-                let code = Value::from(format!("@body('{name}')?['error']?['code']"));
-                lost_rights.push(Condition::Equals([code, Value::from("AuthorizationFailed")]));
+                let code = format!("@body('{name}')?['error']?['code']");
+                lost_rights.push(json!({"equals": [code, "AuthorizationFailed"]}));
             }
-            responses.push(Condition::And(lost_rights));
+            responses.push(json!({"and": lost_rights}));
         }
-        Condition::Or(responses)
+        json!({"or": responses})
     };
     let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());
-    let delete_own =
-        Action::http("DELETE", manager(&own), "[environment().resourceManager]".to_owned(), identity, None);
-    actions.insert(
-        "If_everything_is_gone".to_owned(),
-        Action::If {
-            expression: Condition::And(deleted.iter().map(is_gone).collect()),
-            actions: BTreeMap::from([("Delete_this_group".to_owned(), delete_own)]),
-            run_after: run_after(Some(DELETE_GROUP)),
+    let delete_own = http("DELETE", &manager(&own), RESOURCE_MANAGER, identity, None);
+    let if_gone = json!({
+        "type": "If",
+        "expression": {"and": deleted.iter().map(is_gone).collect::<Vec<_>>()},
+        "actions": {"Delete_this_group": delete_own},
+        "runAfter": run_after(Some(DELETE_GROUP)),
+    });
+    actions.insert("If_everything_is_gone".to_owned(), if_gone);
+    json!({
+        "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+        "contentVersion": "1.0.0.0",
+        "parameters": {},
+        "triggers": {TRIGGER: {
+            "type": "Recurrence",
+            // Without a start time the trigger fires at once.
+            "recurrence": {"frequency": "Minute", "interval": 15, "startTime": whole_seconds(spec.expires)},
+        }},
+        "actions": actions,
+        "outputs": {},
+    })
+}
+
+fn run_after(previous: Option<&str>) -> Value {
+    previous.map_or_else(|| json!({}), |name| json!({name: EVERY_END}))
+}
+
+fn http(method: &str, uri: &str, audience: &str, identity: Option<&str>, previous: Option<&str>) -> Value {
+    json!({
+        "type": "Http",
+        "inputs": {
+            "method": method,
+            "uri": uri,
+            "authentication": {"type": "ManagedServiceIdentity", "audience": audience, "identity": identity},
+            "retryPolicy": {"type": "fixed", "interval": "PT30S", "count": 4},
         },
-    );
-    Definition {
-        schema: "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
-        content_version: "1.0.0.0",
-        parameters: Empty {},
-        triggers: BTreeMap::from([(
-            TRIGGER,
-            Trigger {
-                kind: "Recurrence",
-                recurrence: Recurrence {
-                    frequency: "Minute",
-                    interval: 15,
-                    start_time: whole_seconds(spec.expires),
-                },
-            },
-        )]),
-        actions,
-        outputs: Empty {},
-    }
-}
-
-fn run_after(previous: Option<&str>) -> BTreeMap<String, Vec<&'static str>> {
-    previous.map(|name| (name.to_owned(), EVERY_END.to_vec())).into_iter().collect()
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct WorkflowProperties {
-    pub(super) state: &'static str,
-    pub(super) definition: Definition,
-    pub(super) parameters: Empty,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Definition {
-    #[serde(rename = "$schema")]
-    schema: &'static str,
-    content_version: &'static str,
-    parameters: Empty,
-    triggers: BTreeMap<&'static str, Trigger>,
-    actions: BTreeMap<String, Action>,
-    outputs: Empty,
-}
-
-#[derive(Debug, Serialize)]
-struct Trigger {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    recurrence: Recurrence,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Recurrence {
-    frequency: &'static str,
-    interval: u32,
-    /// Start of the recurrence; without it the trigger fires at once.
-    start_time: String,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "type")]
-enum Action {
-    #[serde(rename_all = "camelCase")]
-    Http {
-        inputs: HttpInputs,
-        /// The action ends with the first response instead of following the operation.
-        operation_options: &'static str,
-        run_after: BTreeMap<String, Vec<&'static str>>,
-    },
-    #[serde(rename_all = "camelCase")]
-    If {
-        expression: Condition,
-        actions: BTreeMap<String, Action>,
-        run_after: BTreeMap<String, Vec<&'static str>>,
-    },
-}
-
-impl Action {
-    fn http(
-        method: &'static str,
-        uri: String,
-        audience: String,
-        identity: Option<&str>,
-        previous: Option<&str>,
-    ) -> Self {
-        Self::Http {
-            inputs: HttpInputs {
-                method,
-                uri,
-                authentication: Authentication {
-                    kind: "ManagedServiceIdentity",
-                    audience,
-                    identity: identity.map(str::to_owned),
-                },
-                retry_policy: RetryPolicy { kind: "fixed", interval: "PT30S", count: 4 },
-            },
-            operation_options: "DisableAsyncPattern",
-            run_after: run_after(previous),
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct HttpInputs {
-    method: &'static str,
-    uri: String,
-    authentication: Authentication,
-    retry_policy: RetryPolicy,
-}
-
-#[derive(Debug, Serialize)]
-struct Authentication {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    audience: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    identity: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct RetryPolicy {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    interval: &'static str,
-    count: u32,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Condition {
-    And(Vec<Condition>),
-    Or(Vec<Condition>),
-    Equals([Value; 2]),
-    #[serde(rename = "greaterOrEquals")]
-    GreaterOrEquals([String; 2]),
+        // The action ends with the first response instead of following the operation.
+        "operationOptions": "DisableAsyncPattern",
+        "runAfter": run_after(previous),
+    })
 }

@@ -13,8 +13,8 @@ use cudock_base::Secret;
 use cudock_base::shell::quote;
 
 use crate::services::bodies::names::Names;
-use crate::services::checks::Machine;
 use crate::services::idle::wait_until_idle;
+use crate::services::machine::Machine;
 use crate::services::reaper;
 use crate::spec::{Checkpoints, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
@@ -262,7 +262,7 @@ fn watchdog_script(spec: &DeploymentSpec, idle: Duration) -> String {
         version = env!("CARGO_PKG_VERSION"),
         subscription = names.subscription,
         run = names.run_id,
-        machine = super::NAME,
+        machine = super::names::NAME,
         seconds = idle.as_secs(),
         wait = wait_until_idle(idle),
         workflow = reaper::workflow_id(names),

@@ -2,8 +2,8 @@
 //! deployment, so that Azure checks quota and size before anything exists.
 
 mod backend;
-mod body;
 mod cloud_init;
+mod names;
 mod preflight;
 mod rules;
 mod status;
@@ -18,55 +18,31 @@ use base64::engine::general_purpose::STANDARD;
 use cudock_base::Digest;
 use cudock_facts::tables::SizeDriver;
 use cudock_http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::call::{Body, Call};
 use crate::deployment::{Phase, Step};
 use crate::services::bodies::names::{Names, Tags};
-use crate::services::bodies::request::{Identity, body, call, put, to_json};
+use crate::services::bodies::request::{Identity, body, call, non_empty, put};
 use crate::services::bodies::template::{
-    RESOURCES, RoleAssignment, Template, TemplateDeployment, TemplateProperties, TemplateResource,
+    DEPLOYMENTS, RESOURCES, RoleAssignment, deployed, nested, template_in_group,
 };
-use crate::services::checks::Machine;
+use crate::services::machine::Machine;
 use crate::services::reaper;
-use crate::services::vm::body::{
-    AddressSpace, BillingProfile, DeletedWithOwner, DriverSettings, Extension, HardwareProfile,
-    ImageReference, IpConfiguration, LinuxConfiguration, ManagedDisk, Named, NetworkInterface,
-    NetworkProfile, OsDisk, OsProfile, PublicAddress, PublicKey, Reference, RunCommand, ScriptSource,
-    SecurityGroup, SecurityRule, Ssh, StorageProfile, Subnet, VirtualMachine, VirtualNetwork,
+use crate::services::vm::names::{
+    ADDRESSES, COMMANDS, COMPUTE, EXTENSIONS, INTERFACES, MACHINES, NAME, NETWORK, NETWORKS, SECURITY_GROUPS,
+    STATE,
 };
 use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
-const COMPUTE: &str = "2024-07-01";
-const NETWORK: &str = "2024-05-01";
-/// The machine, and the deployment that creates it.
-const NAME: &str = "main";
-const STATE: &str = "state";
 const USER: &str = "cudock";
-const MACHINES: &str = "Microsoft.Compute/virtualMachines";
-const COMMANDS: &str = "Microsoft.Compute/virtualMachines/runCommands";
-const EXTENSIONS: &str = "Microsoft.Compute/virtualMachines/extensions";
-const SECURITY_GROUPS: &str = "Microsoft.Network/networkSecurityGroups";
-const NETWORKS: &str = "Microsoft.Network/virtualNetworks";
-const ADDRESSES: &str = "Microsoft.Network/publicIPAddresses";
-const INTERFACES: &str = "Microsoft.Network/networkInterfaces";
 const LOGIC_APP_CONTRIBUTOR: &str = "87a39d53-fc1b-424a-814c-f7e04687dc9e";
 /// Time to start the machine, install the driver and pull the image.
 const START_ALLOWANCE: Duration = Duration::from_secs(3600);
 
 /// 64 KiB in base64.
 const LONGEST_DATA: usize = 87_380;
-
-/// Has driver, Docker and the NVIDIA container toolkit.
-const HPC_IMAGE: ImageReference =
-    ImageReference { publisher: "microsoft-dsvm", offer: "ubuntu-hpc", sku: "2204", version: "latest" };
-const UBUNTU: ImageReference = ImageReference {
-    publisher: "Canonical",
-    offer: "0001-com-ubuntu-server-jammy",
-    sku: "22_04-lts-gen2",
-    version: "latest",
-};
 
 fn translate(facts: &Facts, spec: &DeploymentSpec) -> Result<Translation<'static>, TranslationError> {
     let machine = rules::check(facts, spec)?;
@@ -78,87 +54,73 @@ fn translate(facts: &Facts, spec: &DeploymentSpec) -> Result<Translation<'static
     }
     let is_secret = cloud_init::has_secrets(spec);
     let kind = if is_secret { "securestring" } else { "string" };
-    let template = Template::in_group(resources(spec, &machine)?).parameter("customData", kind);
-    let shown = if is_secret { String::new() } else { data.expose().clone() };
-    let deployment = TemplateDeployment {
-        location: None,
-        tags: Some(Tags::new(spec)),
-        properties: TemplateProperties::new(template).with("customData", shown),
-    };
-    let mut request = body(&deployment)?;
+    let template = template_in_group(&resources(spec, &machine), Some(("customData", kind)), None);
+    let shown = if is_secret { "" } else { data.expose().as_str() };
+    let properties = deployed(&template, ("customData", shown));
+    let mut request = body(json!({"tags": Tags::new(spec), "properties": properties}));
     if is_secret {
         request = request.secret("/properties/parameters/customData/value", data);
     }
-    let id = names.resource(&format!("Microsoft.Resources/deployments/{NAME}"));
+    let id = names.resource(&format!("{DEPLOYMENTS}/{NAME}"));
     // The driver extension alone may take 20 minutes.
     let step = Step::new("vm", Phase::Create, put(&id, RESOURCES, request)).billed().within_minutes(45);
     Ok(Translation { steps: vec![step], losses: rules::lost(spec), ..Translation::default() })
 }
 
-fn resources(spec: &DeploymentSpec, machine: &Machine) -> Result<Vec<Value>, TranslationError> {
+fn resources(spec: &DeploymentSpec, machine: &Machine) -> Vec<Value> {
     let names = Names::of_spec(spec);
-    let tags = Tags::new(spec);
     let id = |kind: &str| names.resource(&format!("{kind}/{NAME}"));
-    let subnet = format!("{}/subnets/{NAME}", id(NETWORKS));
-    let security_group = TemplateResource::new(SECURITY_GROUPS, NETWORK, NAME, security_group(spec));
-    let network = VirtualNetwork {
-        address_space: AddressSpace { address_prefixes: ["10.0.0.0/24"] },
-        subnets: [Named {
-            name: NAME,
-            properties: Subnet {
-                address_prefix: "10.0.0.0/24",
-                network_security_group: Reference { id: id(SECURITY_GROUPS) },
-            },
-        }],
+    let resource = |kind: &str, name: &str, after: &[&str], properties: Value| {
+        let is_network = kind.starts_with("Microsoft.Network/");
+        json!({
+            "type": kind,
+            "apiVersion": if is_network { NETWORK } else { COMPUTE },
+            "name": name,
+            "location": spec.region,
+            "tags": Tags::new(spec),
+            "identity": if kind == MACHINES { identity(spec) } else { None },
+            "sku": (kind == ADDRESSES).then(|| json!({"name": "Standard"})),
+            "dependsOn": non_empty(after.iter().map(|kind| id(kind))),
+            "properties": properties,
+        })
     };
+    let network = json!({
+        "addressSpace": {"addressPrefixes": ["10.0.0.0/24"]},
+        "subnets": [{"name": NAME, "properties": {
+            "addressPrefix": "10.0.0.0/24",
+            "networkSecurityGroup": {"id": id(SECURITY_GROUPS)},
+        }}],
+    });
     // New networks have no way out of their own; the address is also the way to the registry.
-    let address = PublicAddress { allocation_method: "Static" };
-    let interface = NetworkInterface {
-        ip_configurations: [Named {
-            name: NAME,
-            properties: IpConfiguration {
-                private_allocation: "Dynamic",
-                subnet: Reference { id: subnet },
-                public_address: DeletedWithOwner::new(id(ADDRESSES)),
-            },
-        }],
-    };
-    let vm = TemplateResource::new(MACHINES, COMPUTE, NAME, virtual_machine(spec, machine, id(INTERFACES)))
-        .at(&spec.region, &tags)
-        .identity(identity(spec))
-        .after([id(INTERFACES)]);
+    let address = json!({"publicIPAllocationMethod": "Static"});
+    let interface = json!({
+        "ipConfigurations": [{"name": NAME, "properties": {
+            "privateIPAllocationMethod": "Dynamic",
+            "subnet": {"id": format!("{}/subnets/{NAME}", id(NETWORKS))},
+            "publicIPAddress": deleted_with_owner(&id(ADDRESSES)),
+        }}],
+    });
+    let vm = virtual_machine(spec, machine, &id(INTERFACES));
     let mut resources = vec![
-        to_json(&security_group.at(&spec.region, &tags))?,
-        to_json(
-            &TemplateResource::new(NETWORKS, NETWORK, NAME, network)
-                .at(&spec.region, &tags)
-                .after([id(SECURITY_GROUPS)]),
-        )?,
-        to_json(
-            &TemplateResource::new(ADDRESSES, NETWORK, NAME, address).at(&spec.region, &tags).sku("Standard"),
-        )?,
-        to_json(
-            &TemplateResource::new(INTERFACES, NETWORK, NAME, interface)
-                .at(&spec.region, &tags)
-                .after([id(NETWORKS), id(ADDRESSES)]),
-        )?,
-        to_json(&vm)?,
+        resource(SECURITY_GROUPS, NAME, &[], security_group(spec)),
+        resource(NETWORKS, NAME, &[SECURITY_GROUPS], network),
+        resource(ADDRESSES, NAME, &[], address),
+        resource(INTERFACES, NAME, &[NETWORKS, ADDRESSES], interface),
+        resource(MACHINES, NAME, &[INTERFACES], vm),
     ];
-    if let Some(extension) = driver(machine) {
-        let extension = TemplateResource::new(EXTENSIONS, COMPUTE, format!("{NAME}/driver"), extension);
-        resources.push(to_json(&extension.at(&spec.region, &tags).after([id(MACHINES)]))?);
-    }
-    let command = RunCommand {
-        source: ScriptSource { script: cloud_init::WAIT },
-        async_execution: true,
-        timeout_in_seconds: work_limit(spec).saturating_add(START_ALLOWANCE).as_secs(),
-    };
-    let command = TemplateResource::new(COMMANDS, COMPUTE, format!("{NAME}/{STATE}"), command);
-    resources.push(to_json(&command.at(&spec.region, &tags).after([id(MACHINES)]))?);
-    if spec.idle.is_some() {
-        resources.push(idle_rights(names, id(MACHINES))?);
-    }
-    Ok(resources)
+    resources.extend(
+        driver(machine)
+            .map(|extension| resource(EXTENSIONS, &format!("{NAME}/driver"), &[MACHINES], extension)),
+    );
+    // A command whose state and exit code Resource Manager reports.
+    let command = json!({
+        "source": {"script": cloud_init::WAIT},
+        "asyncExecution": true,
+        "timeoutInSeconds": work_limit(spec).saturating_add(START_ALLOWANCE).as_secs(),
+    });
+    resources.push(resource(COMMANDS, &format!("{NAME}/{STATE}"), &[MACHINES], command));
+    resources.extend(spec.idle.map(|_| idle_rights(names, &id(MACHINES))));
+    resources
 }
 
 /// The longest time until the result is known; of a service, that is its start.
@@ -172,62 +134,77 @@ fn work_limit(spec: &DeploymentSpec) -> Duration {
     }
 }
 
-fn security_group(spec: &DeploymentSpec) -> SecurityGroup {
-    let rule = match spec.work {
-        WorkKind::Serve { port, is_public: true, .. } => Some(Named {
-            name: "service",
-            properties: SecurityRule {
-                protocol: "Tcp",
-                access: "Allow",
-                direction: "Inbound",
-                priority: 100,
-                source_address_prefix: "*",
-                source_port_range: "*",
-                destination_address_prefix: "*",
-                destination_port_range: port.to_string(),
-            },
-        }),
-        _ => None,
+fn security_group(spec: &DeploymentSpec) -> Value {
+    let rule = |port: u16| {
+        json!({"name": "service", "properties": {
+            "protocol": "Tcp",
+            "access": "Allow",
+            "direction": "Inbound",
+            "priority": 100,
+            "sourceAddressPrefix": "*",
+            "sourcePortRange": "*",
+            "destinationAddressPrefix": "*",
+            "destinationPortRange": port.to_string(),
+        }})
     };
-    SecurityGroup { security_rules: rule.into_iter().collect() }
+    let rules = match spec.work {
+        WorkKind::Serve { port, is_public: true, .. } => vec![rule(port)],
+        _ => Vec::new(),
+    };
+    json!({"securityRules": rules})
 }
 
-fn virtual_machine(spec: &DeploymentSpec, machine: &Machine, interface: String) -> VirtualMachine {
+fn virtual_machine(spec: &DeploymentSpec, machine: &Machine, interface: &str) -> Value {
     let has_gpu = machine.driver.is_some();
-    VirtualMachine {
-        hardware_profile: HardwareProfile { vm_size: machine.size.clone() },
-        storage_profile: StorageProfile {
-            image_reference: if has_gpu && !machine.needs_grid() { HPC_IMAGE } else { UBUNTU },
-            os_disk: OsDisk {
-                create_option: "FromImage",
-                delete_option: "Delete",
-                caching: "ReadWrite",
+    let image = if has_gpu && !machine.needs_grid() {
+        // Has driver, Docker and the NVIDIA container toolkit.
+        json!({"publisher": "microsoft-dsvm", "offer": "ubuntu-hpc", "sku": "2204", "version": "latest"})
+    } else {
+        json!({
+            "publisher": "Canonical",
+            "offer": "0001-com-ubuntu-server-jammy",
+            "sku": "22_04-lts-gen2",
+            "version": "latest",
+        })
+    };
+    json!({
+        "hardwareProfile": {"vmSize": machine.size},
+        "storageProfile": {
+            "imageReference": image,
+            "osDisk": {
+                "createOption": "FromImage",
+                "deleteOption": "Delete",
+                "caching": "ReadWrite",
                 // Docker keeps images on this disk, and those with a framework take tens of gigabytes.
-                disk_size_gb: if has_gpu { 256 } else { 64 },
-                managed_disk: ManagedDisk {
-                    storage_account_type: if has_gpu { "Premium_LRS" } else { "StandardSSD_LRS" },
+                "diskSizeGB": if has_gpu { 256 } else { 64 },
+                "managedDisk": {
+                    "storageAccountType": if has_gpu { "Premium_LRS" } else { "StandardSSD_LRS" },
                 },
             },
         },
-        os_profile: OsProfile {
-            computer_name: NAME,
-            admin_username: USER,
-            custom_data: "[parameters('customData')]",
-            linux_configuration: LinuxConfiguration {
-                disable_password_authentication: true,
-                ssh: Ssh {
-                    public_keys: [PublicKey {
-                        path: format!("/home/{USER}/.ssh/authorized_keys"),
-                        key_data: unusable_key(&spec.run_id),
-                    }],
-                },
+        "osProfile": {
+            "computerName": NAME,
+            "adminUsername": USER,
+            "customData": "[parameters('customData')]",
+            "linuxConfiguration": {
+                "disablePasswordAuthentication": true,
+                "ssh": {"publicKeys": [{
+                    "path": format!("/home/{USER}/.ssh/authorized_keys"),
+                    "keyData": unusable_key(&spec.run_id),
+                }]},
             },
         },
-        network_profile: NetworkProfile { network_interfaces: [DeletedWithOwner::new(interface)] },
-        priority: spec.is_spot.then_some("Spot"),
-        eviction_policy: spec.is_spot.then_some("Delete"),
-        billing_profile: spec.is_spot.then_some(BillingProfile { max_price: -1 }),
-    }
+        "networkProfile": {"networkInterfaces": [deleted_with_owner(interface)]},
+        "priority": spec.is_spot.then_some("Spot"),
+        "evictionPolicy": spec.is_spot.then_some("Delete"),
+        // Up to the price of regular capacity, so that only capacity evicts.
+        "billingProfile": spec.is_spot.then(|| json!({"maxPrice": -1})),
+    })
+}
+
+/// A resource that is deleted together with the one that uses it.
+fn deleted_with_owner(id: &str) -> Value {
+    json!({"id": id, "properties": {"deleteOption": "Delete"}})
 }
 
 /// Azure requires a key for every machine, and cudock needs none: this one is a digest, so its
@@ -254,39 +231,36 @@ fn identity(spec: &DeploymentSpec) -> Option<Identity> {
     }
 }
 
-/// The GRID driver; the image has the other one.
-fn driver(machine: &Machine) -> Option<Extension> {
-    let extension = |version: &'static str, settings: Option<DriverSettings>| Extension {
-        publisher: "Microsoft.HpcCompute",
-        kind: "NvidiaGpuDriverLinux",
-        type_handler_version: version,
-        auto_upgrade_minor_version: true,
-        settings,
+/// The GRID driver as an extension; the image has the other one.
+fn driver(machine: &Machine) -> Option<Value> {
+    let (version, settings) = match machine.driver? {
+        SizeDriver::Grid => ("1.6", None),
+        SizeDriver::GridV20 => ("1.13", Some(json!({"installGridNC": true, "driverVersion": "595.58.03"}))),
+        SizeDriver::Cuda | SizeDriver::Rocm | SizeDriver::Amd | SizeDriver::AmdWindows => return None,
     };
-    match machine.driver? {
-        SizeDriver::Grid => Some(extension("1.6", None)),
-        SizeDriver::GridV20 => Some(extension(
-            "1.13",
-            Some(DriverSettings { install_grid_nc: true, driver_version: "595.58.03" }),
-        )),
-        SizeDriver::Cuda | SizeDriver::Rocm | SizeDriver::Amd | SizeDriver::AmdWindows => None,
-    }
+    Some(json!({
+        "publisher": "Microsoft.HpcCompute",
+        "type": "NvidiaGpuDriverLinux",
+        "typeHandlerVersion": version,
+        "autoUpgradeMinorVersion": true,
+        "settings": settings,
+    }))
 }
 
 /// The machine's own identity may run the reaper, and nothing else.
-fn idle_rights(names: Names<'_>, machine: String) -> Result<Value, TranslationError> {
-    let assignment = RoleAssignment::new(
-        names.role_definition(LOGIC_APP_CONTRIBUTOR),
-        "[parameters('principalId')]".to_owned(),
-        "cudock: lets an idle machine run its reaper",
-    );
-    let scope = format!("Microsoft.Logic/workflows/{}", reaper::NAME);
-    let assignment = assignment.resource(names.uuid("idle")).scoped(Some(scope));
-    let template = Template::in_group(vec![to_json(&assignment)?]).parameter("principalId", "string");
+fn idle_rights(names: Names<'_>, machine: &str) -> Value {
+    let assignment = RoleAssignment {
+        purpose: "idle",
+        role: LOGIC_APP_CONTRIBUTOR,
+        principal: "[parameters('principalId')]",
+        scope: Some(format!("Microsoft.Logic/workflows/{}", reaper::NAME)),
+        after: None,
+        description: "cudock: lets an idle machine run its reaper",
+    };
+    let template = template_in_group(&[assignment.resource(names)], Some(("principalId", "string")), None);
     let principal = format!("[reference('{machine}', '{COMPUTE}', 'full').identity.principalId]");
-    let properties = TemplateProperties::nested(template).with("principalId", principal);
-    let resource = TemplateResource::new("Microsoft.Resources/deployments", RESOURCES, "idle", properties);
-    to_json(&resource.in_group(names.reaper_group()).after([machine]))
+    let parameter = Some(("principalId", principal.as_str()));
+    nested("idle", &names.reaper_group(), &template, parameter, &[machine.to_owned()])
 }
 
 /// A command on the machine; its output is the response.

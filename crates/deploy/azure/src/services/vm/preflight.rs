@@ -7,9 +7,10 @@ use serde_json::json;
 
 use crate::call::{Body, Call, Plane};
 use crate::preflight::codes;
-use crate::preflight::judge::{CandidateContext, unanswered};
-use crate::preflight::judge::{Need, QuotaUsage};
-use crate::preflight::judge::{Restriction, Sku};
+use crate::preflight::judge::context::{CandidateContext, unanswered};
+use crate::preflight::judge::need::Need;
+use crate::preflight::judge::sku::{Restriction, Sku};
+use crate::preflight::judge::usage::QuotaUsage;
 use crate::preflight::query::{MANY_REGIONS, family};
 use crate::preflight::query::{Query, Topic};
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};

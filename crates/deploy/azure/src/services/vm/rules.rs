@@ -4,7 +4,7 @@ use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
-use crate::services::checks::{Machine, machine};
+use crate::services::machine::{Machine, machine};
 use crate::services::{TranslationError, losses};
 use crate::spec::{DeploymentSpec, WorkKind};
 

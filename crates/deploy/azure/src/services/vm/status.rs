@@ -10,7 +10,8 @@ use crate::services::bodies::names::Names;
 use crate::services::bodies::read::{deepest_error, ended, integer, is, list, response, text, time};
 use crate::services::bodies::request::get;
 use crate::services::bodies::template::RESOURCES;
-use crate::services::vm::{ADDRESSES, COMPUTE, MACHINES, NAME, NETWORK, STATE, cloud_init, script_call};
+use crate::services::vm::names::{ADDRESSES, COMPUTE, MACHINES, NAME, NETWORK, STATE};
+use crate::services::vm::{cloud_init, script_call};
 use crate::status::{DeploymentState, Status};
 
 pub(super) fn status_calls(names: Names<'_>) -> Vec<Call> {

@@ -4,7 +4,7 @@
 
 use super::billing::{BilledTime, Uptime};
 use super::start::Startup;
-use super::{RunSetup, ScaledTime, Unfit, Usage};
+use super::usage::{RunSetup, ScaledTime, Unfit, Usage};
 
 /// One job on instances that work together.
 pub(super) fn job(setup: &RunSetup, length: u128) -> Result<Usage, Unfit> {

@@ -4,8 +4,9 @@ use cudock_base::{Rate, mul_div_ceil};
 use cudock_facts::tables::{Billing, Rounding};
 
 use super::billing::{BilledTime, Uptime};
+use super::spot;
 use super::start::Startup;
-use super::{MONTH, RunSetup, Unfit, Usage, spot};
+use super::usage::{MONTH, RunSetup, Unfit, Usage};
 use crate::ratio::{float, round_up};
 use crate::workload::DayLoad;
 use cudock_facts::services::AzureOffering;

@@ -4,7 +4,8 @@ use cudock_base::Rate;
 use cudock_testkit::random::{Random, cases, seed};
 
 use super::MILLION;
-use crate::cost::{MONTH, Unfit};
+use crate::cost::Unfit;
+use crate::cost::usage::MONTH;
 use crate::testing::{HOUR, SECOND, T4, parts_at_a_dollar, per_second, spot, used, workload};
 use crate::workload::{DayLoad, Priority, Work, Workload};
 use cudock_facts::services::AzureOffering;

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use cudock_base::text::format::binary_bytes;
 
 use super::time;
-use crate::catalog::availability::region_rejection;
 use crate::catalog::offer::{RegionId, SizeId};
 use crate::context::{Case, PlanContext};
 use crate::cost::Unfit;
 use crate::cost::price::Unpriced;
 use crate::feasible::{FitRule, SERVICE_RULES, SIZE_RULES};
+use crate::plan::availability::region_rejection;
 use crate::plan::placement::Rejection;
 use crate::plan::reject::{RejectReason, RejectedOffer};
 use crate::report::format::{dollars, shortened};

@@ -7,7 +7,7 @@ use cudock_plan::{Placement, Plan, RuleLine, SizeReport, shared_rules};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::text::table::print_labeled;
+use super::text::placement::print_labeled;
 use crate::failure::{Failure, Outcome};
 use crate::finding_text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};

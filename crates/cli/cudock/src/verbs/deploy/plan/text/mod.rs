@@ -2,5 +2,7 @@
 
 pub(super) mod brief;
 pub(super) mod chart;
+mod notes;
+pub(super) mod placement;
 pub(super) mod table;
 pub(super) mod workload;

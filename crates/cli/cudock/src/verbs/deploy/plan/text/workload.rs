@@ -3,7 +3,7 @@
 use cudock_plan::Listed;
 
 use super::super::View;
-use super::brief::price_dates;
+use super::notes::price_dates;
 use crate::output::{self, BOLD, DIM, line, styled};
 
 pub(crate) fn print(view: &View<'_>, placements: &[Listed]) {
