@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use cudock_base::Span;
-use cudock_dockerfile::{Command, Copy, Setting, StepKind, absolute};
+use cudock_base::text::path::absolute;
+use cudock_dockerfile::{Command, Copy, Setting, StepKind};
 use cudock_facts::finding::Severity;
 use cudock_facts::version::CudaRelease;
 
-use super::Rule;
 use super::packages::installed;
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
