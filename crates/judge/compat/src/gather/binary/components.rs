@@ -3,7 +3,7 @@
 use cudock_host::host::PythonEnvironment;
 
 use crate::evidence::Component;
-use crate::gather::base_name;
+use crate::gather::contents::base_name;
 
 /// Libraries of NVIDIA that choose among their modules by the GPU.
 const LIBRARIES: [(&str, &str); 28] = [
@@ -41,6 +41,14 @@ const LIBRARIES: [(&str, &str); 28] = [
 pub(crate) fn vendor_library(path: &str) -> Option<&'static str> {
     let (stem, _) = base_name(path).split_once(".so")?;
     LIBRARIES.iter().find(|(prefix, _)| stem.starts_with(prefix)).map(|(_, library)| *library)
+}
+
+/// Whether a file belongs to a CUDA toolkit: its tools and samples are not what an image is for.
+pub(crate) fn is_toolkit_file(path: &str) -> bool {
+    let top = ["/usr/local/cuda", "/opt/nvidia/", "/usr/lib/nvidia-cuda-toolkit"];
+    top.iter().any(|prefix| path.starts_with(prefix))
+        || path.contains("/nsight-")
+        || vendor_library(path).is_some()
 }
 
 /// A library worth listing, with the version in its file's name; files with less of a version are links or wheels'.

@@ -5,8 +5,7 @@ use cudock_host::host::{FoundBy, LibraryKind};
 use cudock_host::loader::Directory;
 
 use crate::evidence::{DriverCopy, Reach};
-use crate::gather::base_name;
-use crate::gather::contents::Contents;
+use crate::gather::contents::{Contents, base_name};
 
 /// Where the container toolkit looks for cuda-compat.
 const COMPAT_DIRECTORY: &str = "/usr/local/cuda/compat";

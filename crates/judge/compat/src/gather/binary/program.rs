@@ -6,10 +6,11 @@ use cudock_host::Files;
 use cudock_image::ImageError;
 
 use crate::evidence::{Artifact, ArtifactKind, Code, Evidence, Role, SubjectKind};
+use crate::gather::code_file::{CodeAt, code_file};
+use crate::gather::contents::base_name;
 use crate::gather::contents::{Contents, Disk};
-use crate::gather::python::frameworks::{CodeAt, code_file};
 use crate::gather::survey::{ArtifactFinder, damage};
-use crate::gather::{Context, GatherError, architecture, base_name, file_facts, started_with};
+use crate::gather::{Context, GatherError, architecture, file_facts, started_with};
 
 pub(in crate::gather) fn evidence(
     path: &Path,

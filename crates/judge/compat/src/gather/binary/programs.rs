@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 use cudock_facts::Facts;
 use cudock_facts::version::{CudaVersion, PtxIsa};
 
-use super::components::vendor_library;
 use super::linking::{Dependencies, belongs_to_driver};
 use crate::evidence::{Artifact, ArtifactKind, Code, CodeFile, Effect, Role, Runtime};
-use crate::gather::base_name;
-use crate::gather::contents::Contents;
+use crate::gather::code_file::{CodeAt, Completeness, code_file};
+use crate::gather::contents::{Contents, base_name};
 use crate::gather::file_facts::{ElfFacts, newest_ptx};
-use crate::gather::python::frameworks::{CodeAt, Completeness, code_file};
 use crate::gather::survey::ArtifactFinder;
 
 impl ArtifactFinder<'_> {
@@ -129,12 +127,4 @@ fn by_package(files: &dyn Contents, path: &str) -> Option<CudaVersion> {
 fn leading(version: &str) -> Option<CudaVersion> {
     let mut parts = version.split('.').map(|part| part.parse::<u8>().ok());
     Some(CudaVersion::new(parts.next()??, parts.next()??))
-}
-
-/// Whether a file belongs to a CUDA toolkit: its tools and samples are not what an image is for.
-pub(crate) fn is_toolkit_file(path: &str) -> bool {
-    let top = ["/usr/local/cuda", "/opt/nvidia/", "/usr/lib/nvidia-cuda-toolkit"];
-    top.iter().any(|prefix| path.starts_with(prefix))
-        || path.contains("/nsight-")
-        || vendor_library(path).is_some()
 }

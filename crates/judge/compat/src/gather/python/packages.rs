@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use cudock_facts::version::CudaVersion;
 use cudock_host::python::normalized;
 
-use super::frameworks::{CodeAt, code_file};
 use crate::evidence::{Artifact, ArtifactKind, Code, CodeFile, Role, Runtime};
-use crate::gather::base_name;
 use crate::gather::binary::components::vendor_library;
 use crate::gather::binary::programs::{major_of_runtime, toolkit_of};
-use crate::gather::contents::Contents;
+use crate::gather::code_file::{CodeAt, code_file};
+use crate::gather::contents::{Contents, base_name};
 use crate::gather::file_facts::newest_ptx;
 use crate::gather::survey::{ArtifactFinder, Survey};
 
