@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use cudock_base::bug::Parts;
 use cudock_base::{Arch, Span};
 use cudock_dockerfile::{Build, Command, CommandArg, Run, Setting, Stage, Step, StepKind};
 use cudock_facts::Facts;
@@ -341,9 +342,9 @@ fn conda_cuda_packages(declared: &Declared) -> Vec<&CudaPackage> {
 fn within<'c, 'a, T>(items: Option<&'c Vec<&'a T>>, span: Span, start: impl Fn(&T) -> usize) -> &'c [&'a T] {
     let items = items.map(Vec::as_slice).unwrap_or_default();
     let first = items.partition_point(|item| start(item) < span.start);
-    let rest = items.get(first..).unwrap_or_default();
+    let rest = items.part(first..);
     let count = rest.partition_point(|item| start(item) < span.end);
-    rest.get(..count).unwrap_or_default()
+    rest.part(..count)
 }
 
 fn settings<'a>(build: &'a Build<'a>) -> HashMap<&'a str, Vec<StageSetting<'a>>> {
