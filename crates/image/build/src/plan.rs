@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cudock_base::text::path::join;
+use cudock_base::text::path::{join, parent};
 use cudock_fatbin::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library, is_library};
 use cudock_image::FileKind;
 use cudock_lock::LayerGroup;
@@ -170,7 +170,7 @@ impl ImagePlan {
         // Links to what is no longer there.
         let dangling = |file: &ImageFile| match &file.kind {
             FileKind::Symlink(target) if file.origin.group == LayerGroup::Cuda => {
-                chosen.unused.contains(&format!("{}/{target}", directory_of(&file.path)))
+                chosen.unused.contains(&format!("{}/{target}", parent(&file.path)))
             }
             _ => false,
         };
@@ -205,9 +205,7 @@ impl ImagePlan {
             .files
             .values()
             .filter_map(|file| match &file.kind {
-                FileKind::Symlink(target) => {
-                    Some((file.path.clone(), join(directory_of(&file.path), target)))
-                }
+                FileKind::Symlink(target) => Some((file.path.clone(), join(parent(&file.path), target))),
                 _ => None,
             })
             .collect();
@@ -230,11 +228,6 @@ impl ImagePlan {
 /// Whether a library comes with the driver, which containers get from their host.
 fn is_of_driver(name: &str) -> bool {
     name.starts_with("libcuda.so") || name.starts_with("libnvidia-")
-}
-
-/// The directory that a path is in.
-fn directory_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
 fn parents(path: &str) -> impl Iterator<Item = &str> {

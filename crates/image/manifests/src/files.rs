@@ -2,7 +2,7 @@
 
 use cudock_base::bug::Parts;
 
-pub(super) use cudock_base::text::path::join;
+pub(super) use cudock_base::text::path::{join, parent};
 
 /// The files of a build context. Paths are relative to its root, with `/` and without `.` or `..`.
 pub trait Files: Sync {
@@ -25,11 +25,6 @@ impl Files for NoFiles {
     fn below(&self, _: &str) -> Vec<String> {
         Vec::new()
     }
-}
-
-/// The directory a path is in; empty at the root.
-pub(super) fn parent(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 /// Whether a name matches a pattern with `*` and `?`, as in `COPY requirements*.txt`. A `*` does not match a `/`.

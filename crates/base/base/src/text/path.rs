@@ -1,5 +1,15 @@
 //! Paths as text: in images, build contexts and archives, whatever this machine has at them.
 
+/// The directory that a path is in; empty if it names none.
+pub fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// The last part of a path.
+pub fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// Joins a path to a directory, without `.` and `..`; the result starts with `/`.
 pub fn absolute(directory: &str, path: &str) -> String {
     let mut joined = normalized(directory, path);

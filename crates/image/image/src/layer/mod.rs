@@ -19,7 +19,7 @@ pub use tar::{EntryHeader, TarOnly};
 pub(crate) use tar::{TarReader, clean};
 
 use cudock_base::Codec;
-use cudock_base::text::path::join;
+use cudock_base::text::path::{join, parent};
 
 use crate::kind::FileKind;
 use crate::tree::{LayerChange, Special, TreeFile, TreeNode};
@@ -178,10 +178,7 @@ pub(crate) fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, Tar
                 continue;
             }
             // Old versions of docker wrote identical layers as links to the first one.
-            FileKind::Symlink(target) => {
-                let directory = header.path.rsplit_once('/').map_or("", |(directory, _)| directory);
-                join(directory, target.trim_start_matches('/'))
-            }
+            FileKind::Symlink(target) => join(parent(&header.path), target.trim_start_matches('/')),
             FileKind::Other(TarOnly::HardLink(target)) => target,
             FileKind::Directory | FileKind::Other(TarOnly::Special) => continue,
         };

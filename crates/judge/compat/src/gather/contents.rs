@@ -9,11 +9,6 @@ use cudock_image::Tree;
 
 use super::file_facts::{self, ElfFacts, FileFacts};
 
-/// The last part of a path in a file system that may be an image's.
-pub(crate) fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 /// A file system whose ELF files can be read.
 pub(crate) trait Contents: Files {
     /// Facts about an ELF file, links followed.
