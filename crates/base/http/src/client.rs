@@ -157,6 +157,17 @@ impl Client {
         Err(HttpError::refused("too many redirects"))
     }
 
+    /// Sends a request for a file from a byte on, as a download does that goes on where an earlier one ended. Besides a
+    /// success, only the response that nothing follows is not an error.
+    pub fn send_from(&self, request: &Request, from_byte: Option<u64>) -> Result<Response, HttpError> {
+        let response = self.send(&request.clone().range_from(from_byte))?;
+        match response.status() {
+            200 | 206 => Ok(response),
+            416 if from_byte.is_some() => Ok(response),
+            _ => Err(response.into_status_error()),
+        }
+    }
+
     /// Sends a request whose body is read from `body`: `length` bytes, or in chunks to its end. Redirects are returned,
     /// since what was read cannot be sent again.
     pub fn send_stream(

@@ -9,7 +9,7 @@ use cudock_facts::Facts;
 use cudock_facts::tables::{Advice, Branch, GpuClass, TorchBuild};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion};
 
-use crate::scan::Hit;
+use crate::report::Hit;
 
 /// The fixes for a hit, most likely first.
 pub fn fixes(facts: &Facts, hit: &Hit<'_>) -> Vec<String> {

@@ -14,7 +14,7 @@ mod input;
 mod normal;
 mod proof;
 mod query;
-mod rank;
+mod report;
 mod scan;
 mod smi;
 
@@ -22,5 +22,6 @@ pub use advice::fixes;
 pub use catalog::{Catalog, CatalogError};
 pub use input::{NotText, judge};
 pub use query::{is_finding_code, is_like_a_path, xid_message};
-pub use scan::{Hit, LogReport, ScanError};
+pub use report::{Hit, LogReport};
+pub use scan::ScanError;
 pub use smi::SmiTable;

@@ -5,13 +5,12 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
 
-use cudock_facts::tables::Message;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::catalog::{Catalog, Owner};
 use crate::input::{NotText, judge};
 use crate::normal::normal;
-use crate::rank;
+use crate::report::{Hit, LogReport, ranked};
 use crate::smi::SmiTable;
 
 /// The block size: large enough that reading is cheap, small enough for the CPU cache.
@@ -30,30 +29,6 @@ pub enum ScanError {
     Io(#[from] io::Error),
     #[error("this is {}, not a log", .0.what())]
     NotText(NotText),
-}
-
-/// A message found in a log.
-#[derive(Debug, Clone)]
-pub struct Hit<'a> {
-    pub message: &'a Message,
-    /// The line it was first found on, from 1.
-    pub line: u64,
-    /// The number of matches.
-    pub count: u64,
-    /// The first line it was found on, truncated.
-    pub excerpt: String,
-    /// The match of the first group of its pattern there.
-    pub group: Option<String>,
-}
-
-#[derive(Debug, Clone)]
-pub struct LogReport<'a> {
-    /// The messages found, most informative first.
-    pub hits: Vec<Hit<'a>>,
-    pub bytes: u64,
-    pub lines: u64,
-    /// The first table of nvidia-smi.
-    pub smi: Option<SmiTable>,
 }
 
 impl<'a> Catalog<'a> {
@@ -271,7 +246,7 @@ impl<'c, 'a> Scan<'c, 'a> {
     }
 
     fn finish(self) -> LogReport<'a> {
-        let hits = rank::ranked(self.hits.into_iter().flatten().collect());
+        let hits = ranked(self.hits.into_iter().flatten().collect());
         LogReport { hits, bytes: self.offset, lines: self.lines + u64::from(self.open_line), smi: self.smi }
     }
 }

@@ -18,6 +18,7 @@
 pub mod check;
 pub mod finding;
 pub mod formats;
+mod load;
 pub mod lookup;
 mod overlay;
 pub mod services;

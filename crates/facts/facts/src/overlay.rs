@@ -4,8 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::check::{self, Violation};
-use crate::store::Facts;
+use crate::check::violation::Violation;
 use crate::tables::{self, Prices, TableFile, for_each_table};
 use cudock_base::text::suggest;
 use cudock_base::{ErrorKind, Excerpt, LineIndex, Report, did_you_mean, files};
@@ -131,7 +130,8 @@ macro_rules! define_overlay {
                 }
             }
 
-            fn error_for(&self, violation: &Violation) -> Option<OverlayError> {
+            /// The error for a violation in one of these tables, at the row that causes it.
+            pub(crate) fn error_for(&self, violation: &Violation) -> Option<OverlayError> {
                 match violation.table {
                     $($file => self.$name.as_ref().map(|layer| layer.error_for(violation)),)*
                     Prices::NAME => self.prices.as_ref().map(|layer| layer.price_error_for(violation)),
@@ -161,11 +161,6 @@ impl Overlay {
             overlay.add(path)?;
         }
         Ok(overlay)
-    }
-
-    /// Checks the merged tables like the embedded ones, and reports a violation at the row of the overlay that causes it.
-    pub(crate) fn check_against(&self, facts: &Facts) -> Result<(), OverlayError> {
-        check::all(facts).iter().find_map(|violation| self.error_for(violation)).map_or(Ok(()), Err)
     }
 }
 

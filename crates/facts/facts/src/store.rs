@@ -1,12 +1,12 @@
 //! The tables, decoded on first use.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::overlay::{Overlay, OverlayError};
+use crate::overlay::Overlay;
 use crate::tables::{self, Header, Prices, TableFile, for_each_table};
 use crate::version::Date;
 
@@ -92,16 +92,13 @@ impl Facts {
         Self::default()
     }
 
-    /// The embedded tables with the files of `directory` as an overlay: a file is named after its table, its rows replace
-    /// those with the same key and add to the rest, and `replace = true` in its header drops the rest.
-    ///
-    /// All files are read and checked here, so that errors are reported before a table is used.
-    pub fn with_overlay(directory: &Path) -> Result<Self, OverlayError> {
-        let facts = Self { overlay: Some(Overlay::read(directory)?), ..Self::default() };
-        if let Some(overlay) = &facts.overlay {
-            overlay.check_against(&facts)?;
-        }
-        Ok(facts)
+    /// The embedded tables with an overlay that has not been checked.
+    pub(crate) fn unchecked(overlay: Overlay) -> Self {
+        Self { overlay: Some(overlay), ..Self::default() }
+    }
+
+    pub(crate) fn overlay(&self) -> Option<&Overlay> {
+        self.overlay.as_ref()
     }
 
     /// Prices of Azure's GPU sizes. An overlay replaces the whole table: prices of two days do not mix.

@@ -13,9 +13,8 @@ use cudock_facts::tables::Prices;
 use cudock_facts::version::Date;
 use cudock_http::Progress;
 
-use crate::endpoint::Endpoint;
 use crate::error::PricesError;
-use crate::fetch::{Connection, ListSize, PageError, PriceService};
+use crate::fetch::{ListSize, PageError, PriceService};
 use crate::files;
 use crate::journal::{Journal, Run};
 use crate::meters::file;
@@ -23,24 +22,12 @@ use crate::meters::{MeterCollector, SERVICES};
 use crate::query;
 use crate::region::{RegionCollector, RegionPrices};
 use crate::report::{RefreshReport, Written, report};
+use crate::request::RefreshRequest;
 use crate::rules::{Sizes, SkipReason, judge};
 use crate::table::{Changes, PriceTable};
 
 const TABLE: &str = "azure_prices.csv";
 const LOCK: &str = "azure_prices.lock";
-
-#[derive(Debug, Clone)]
-pub struct RefreshRequest {
-    /// The directory of the overlay tables; created if missing.
-    pub directory: PathBuf,
-    pub endpoint: Endpoint,
-    /// The regions; all that the tables know if empty.
-    pub regions: Vec<String>,
-    /// The sizes; all that the tables know, and the meters of services, if empty.
-    pub sizes: Vec<String>,
-    pub today: Date,
-    pub connection: Connection,
-}
 
 /// Receives the progress of a run.
 pub trait Listener: Send + Sync {

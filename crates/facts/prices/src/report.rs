@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::journal::Run;
 use crate::meters::file::MeterChanges;
-use crate::refresh::RefreshRequest;
 use crate::region::RegionPrices;
+use crate::request::RefreshRequest;
 use crate::rules::SkipReason;
 use crate::table::Changes;
 

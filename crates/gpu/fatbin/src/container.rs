@@ -5,7 +5,7 @@ use std::fmt;
 use cudock_facts::version::{Capability, PtxArch, PtxIsa, SmArch, Variant};
 
 use crate::bytes::{align8, u16_at, u32_at, u64_at};
-use crate::targets::CodeTarget;
+use crate::code_target::CodeTarget;
 
 /// The first four bytes of a container.
 pub(crate) const MAGIC: [u8; 4] = [0x50, 0xED, 0x55, 0xBA];

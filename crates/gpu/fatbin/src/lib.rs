@@ -11,6 +11,7 @@
 
 mod bare;
 mod bytes;
+mod code_target;
 mod container;
 mod cubin;
 mod elf;
@@ -26,6 +27,7 @@ mod targets;
 mod wrappers;
 
 pub use bare::BareCubin;
+pub use code_target::CodeTarget;
 pub use container::{Codec, Damage, EntryKind, FatbinEntry, GroupMember, Module};
 pub use cubin::{Cubin, Kernel};
 pub use cudock_mmap::{MapError, map};
@@ -38,4 +40,4 @@ pub use slim::{
     CompactError, Patch, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, slim, slim_bytes,
 };
 pub use summary::{CodeSummary, Coverage};
-pub use targets::{CodeTarget, ModuleTargets};
+pub use targets::ModuleTargets;

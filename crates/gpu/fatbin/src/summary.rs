@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use cudock_facts::version::{PtxArch, PtxIsa, SmArch, Variant};
 
 use crate::bare::BareCubin;
+use crate::code_target::CodeTarget;
 use crate::container::{EntryKind, Module};
 use crate::read::Binary;
-use crate::targets::{CodeTarget, ModuleTargets};
+use crate::targets::ModuleTargets;
 
 /// Totals for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,44 +1,10 @@
 //! The targets of each module, used by both `inspect` and `check`.
 
-use std::fmt;
+use cudock_facts::version::{PtxArch, PtxIsa, SmArch, Variant};
 
-use cudock_facts::version::{Capability, PtxArch, PtxIsa, SmArch, Variant};
-
+use crate::code_target::CodeTarget;
 use crate::container::{EntryKind, FatbinEntry, Module};
 use crate::read::Binary;
-
-/// The kind and the architecture of a piece of code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CodeTarget {
-    Sass(SmArch),
-    Ptx(PtxArch),
-    /// Intermediate code for link-time optimization at run time.
-    Ir(SmArch),
-    /// Code of an unknown kind, or for a number that is not an architecture.
-    Unknown(u32),
-}
-
-impl CodeTarget {
-    /// Whether a GPU loads this code.
-    pub fn runs_on(self, gpu: Capability) -> bool {
-        match self {
-            CodeTarget::Sass(arch) => arch.runs_on(gpu),
-            CodeTarget::Ptx(arch) => arch.compiles_for(gpu),
-            CodeTarget::Ir(_) | CodeTarget::Unknown(_) => false,
-        }
-    }
-}
-
-impl fmt::Display for CodeTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CodeTarget::Sass(arch) => arch.fmt(f),
-            CodeTarget::Ptx(arch) => arch.fmt(f),
-            CodeTarget::Ir(arch) => write!(f, "lto_{}", arch.to_string().trim_start_matches("sm_")),
-            CodeTarget::Unknown(number) => write!(f, "unknown_{number}"),
-        }
-    }
-}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModuleTargets {

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use crate::driver_api::DeviceHandle;
 use crate::error::CudaFailure;
 use crate::kernel;
-use crate::query::StepTracker;
 use crate::report::{ComputeResult, DeviceInfo};
 use crate::step::QueryAction;
+use crate::tracker::StepTracker;
 
 /// Repetitions of timed operations. The first one includes loading and allocation.
 const TIMES: usize = 3;

@@ -23,6 +23,7 @@ mod query;
 mod report;
 mod search;
 mod step;
+mod tracker;
 
 pub use error::{CudaFailure, DeviceError};
 pub use query::{prepare, query, query_library};

@@ -10,11 +10,12 @@ use cudock_facts::version::{Capability, CudaVersion};
 use cudock_host::Root;
 
 use crate::compute_check;
-use crate::driver_api::{self, CudaDriver, CudaError, DeviceHandle, LibraryError};
+use crate::driver_api::{self, CudaDriver, DeviceHandle, LibraryError};
 use crate::error::{CudaFailure, DeviceError};
 use crate::report::{ComputeResult, DeviceInfo, DeviceReport};
 use crate::search::{COMPANIONS, COMPILER, LIBRARY, LibrarySearch, loaded_from};
 use crate::step::{QueryAction, QueryStep};
+use crate::tracker::StepTracker;
 
 const ELF_HEADER: u64 = 64;
 
@@ -81,35 +82,13 @@ fn read_header(path: &str) -> Option<Vec<u8>> {
 
 const LOAD_LIBRARY: QueryStep = QueryStep { device: None, action: QueryAction::LoadLibrary };
 
-/// The current position of the query.
-pub(crate) struct StepTracker<'p> {
-    pub(crate) driver: &'p CudaDriver,
-    progress: &'p mut dyn FnMut(QueryStep),
-    device: Option<u32>,
-}
-
-impl StepTracker<'_> {
-    /// Announces a step, runs it, and adds the driver's description to an error.
-    pub(crate) fn step<T>(
-        &mut self,
-        action: QueryAction,
-        take: impl FnOnce() -> Result<T, CudaError>,
-    ) -> Result<T, CudaFailure> {
-        let step = QueryStep { device: self.device, action };
-        (self.progress)(step);
-        take().map_err(|code| {
-            CudaFailure::new(step, code.0, self.driver.error_name(code), self.driver.error_string(code))
-        })
-    }
-}
-
 fn query_driver(
     driver: &CudaDriver,
     library: &str,
     progress: &mut dyn FnMut(QueryStep),
 ) -> Result<DeviceReport, DeviceError> {
     let library = library.to_owned();
-    let mut tracker = StepTracker { driver, progress, device: None };
+    let mut tracker = StepTracker::new(driver, progress);
     let queried = (|| {
         tracker.step(QueryAction::Initialize, || driver.init())?;
         let version = tracker.step(QueryAction::DriverVersion, || driver.version())?;

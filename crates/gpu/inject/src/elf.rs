@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::edits::ElfClass;
+use serde::Serialize;
 
 const LOAD: u32 = 1;
 const DYNAMIC: u32 = 2;
@@ -16,6 +16,15 @@ const MOST_ENTRIES: usize = 1024;
 const MAX_SECTIONS: usize = 4096;
 const MAX_NAMES: usize = 1 << 20;
 const LONGEST_NAME: usize = 256;
+
+/// The ELF class of a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum ElfClass {
+    #[serde(rename = "32")]
+    Bits32,
+    #[serde(rename = "64")]
+    Bits64,
+}
 
 /// The properties of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]

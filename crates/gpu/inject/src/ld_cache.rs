@@ -6,7 +6,8 @@
 
 use cudock_host::ld_cache::{Cache, CacheEntry, Hwcap};
 
-use crate::edits::{ElfClass, Library};
+use crate::edits::Library;
+use crate::elf::ElfClass;
 
 /// The cache flags of a library of this class.
 pub fn flags(arch: &str, class: ElfClass) -> u32 {

@@ -18,6 +18,7 @@ pub mod requirements;
 
 pub use apply::{library_directory, prepare_root};
 pub use driver::{Driver, DriverGpu, DriverKind, DriverRoots, MigDevice};
-pub use edits::{DeviceNode, Edits, ElfClass, Library, Link, Mount, Placement, Text, edits};
+pub use edits::{DeviceNode, Edits, Library, Link, Mount, Placement, Text, edits};
+pub use elf::ElfClass;
 pub use error::InjectError;
 pub use request::{Capabilities, Capability, DeviceName, Devices, Extras, GpuRequest};

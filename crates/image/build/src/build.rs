@@ -20,8 +20,9 @@ use crate::error::BuildError;
 use crate::files::file::FileOrigin;
 use crate::files::own::{self, Entry};
 use crate::files::rules::{GPU_CODE, RuleSet};
+use crate::input::{InputPackage, PlanInput};
 use crate::layers::{LayerJob, WrittenLayer, group};
-use crate::plan::{ImagePlan, InputPackage, PlanInput};
+use crate::plan::ImagePlan;
 use crate::report::{
     AttachedDocument, BuildReport, ImageReport, LayerReport, final_sizes, omitted, size_tree,
 };

@@ -8,8 +8,8 @@ use cudock_image::Platform;
 use cudock_image::write::{History, NewConfig};
 use cudock_project::ImageBuild;
 
+use crate::input::RUNTIME;
 use crate::layers::WrittenLayer;
-use crate::plan::RUNTIME;
 
 /// The user of programs that nothing else was said about, as in other minimal images.
 pub(crate) const USER: (u32, u32) = (65532, 65532);

@@ -7,7 +7,7 @@ use cudock_image::write::WriteError;
 use cudock_lock::LockError;
 use cudock_trust::TrustError;
 
-use crate::unpack::UnpackError;
+use crate::unpack::error::UnpackError;
 
 /// Why an image was not built.
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,7 @@ mod config;
 mod dockerfile;
 mod error;
 mod files;
+mod input;
 mod layers;
 mod plan;
 mod report;
@@ -23,8 +24,9 @@ pub use dockerfile::{Builder, BuiltArchive, DockerfileRequest, build_dockerfile}
 pub use error::BuildError;
 pub use files::file::{FileOrigin, FileSource, ImageFile};
 pub use files::rules::{RULES, Rule, RuleSet};
+pub use input::{InputPackage, PlanInput};
 pub use layers::{LayerJob, LayerPlan, WrittenLayer, group};
-pub use plan::{ImagePlan, InputPackage, OmittedFile, PlanInput};
+pub use plan::{ImagePlan, OmittedFile};
 pub use report::{
     AttachedDocument, BuildReport, CheckedTarget, ImageReport, LayerReport, OmittedTotal, SizeNode,
 };

@@ -1,53 +1,22 @@
 //! Turns packages and the files of a project into the files of an image. Nothing is written here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use cudock_base::Arch;
-use cudock_facts::Facts;
+use cudock_base::text::path::{join, parent};
 use cudock_fatbin::{KeptLibraries, KnownUse, LinkedFile, is_cuda_library, is_library};
 use cudock_image::FileKind;
 use cudock_lock::LayerGroup;
 
 use crate::error::BuildError;
 use crate::files::empty_library::empty_library;
-use crate::files::file::{FileOrigin, FileSource, ImageFile};
+use crate::files::file::{FileSource, ImageFile};
 use crate::files::rules::{RuleSet, UNUSABLE_PROVIDERS, UNUSED_LIBRARIES, UNUSED_LINKS};
 use crate::files::system;
-use crate::unpack::{PackageKind, PackedEntry, Scheme, UnpackedPackage};
+use crate::input::{CUDA, InputPackage, PlanInput, RUNTIME};
+use crate::unpack::{PackageKind, PackedEntry, Scheme};
 
 /// Directories of old that are links to those below `/usr`.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
-/// Where CUDA's libraries are in an image without Python, as in NVIDIA's own.
-pub(crate) const CUDA: &str = "usr/local/cuda/lib64";
-pub(crate) const RUNTIME: &str = "usr/local/lib/onnxruntime";
-
-/// A package to put into an image.
-#[derive(Debug)]
-pub struct InputPackage {
-    pub kind: PackageKind,
-    pub origin: Arc<FileOrigin>,
-    pub unpacked: UnpackedPackage,
-    /// The only members to take, of a wheel in an image without Python; empty for all shared libraries.
-    pub members: Vec<String>,
-}
-
-/// The inputs of an image plan.
-#[derive(Debug)]
-pub struct PlanInput<'a> {
-    pub facts: &'a Facts,
-    pub arch: Arch,
-    /// `3.11`
-    pub python: Option<&'a str>,
-    pub packages: &'a [InputPackage],
-    /// Files of the project, and cudock itself.
-    pub own: Vec<ImageFile>,
-    pub rules: &'a RuleSet,
-    /// The operators of the model, if serving it is all that the image does.
-    pub operators: Option<&'a BTreeSet<String>>,
-    pub user: (u32, u32),
-}
-
 /// A file that is not in the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OmittedFile {
@@ -91,7 +60,7 @@ impl ImagePlan {
         }
         plan.choose_libraries(&linked, input);
         plan.report_missing(&linked, input.operators.is_some());
-        system::add(&mut plan, input, &linked);
+        system::add(&mut plan.files, input, &linked);
         plan.redirect_through_links();
         plan.check_parents()?;
         Ok(plan)
@@ -201,8 +170,7 @@ impl ImagePlan {
         // Links to what is no longer there.
         let dangling = |file: &ImageFile| match &file.kind {
             FileKind::Symlink(target) if file.origin.group == LayerGroup::Cuda => {
-                let directory = file.path.rsplit_once('/').map_or("", |(directory, _)| directory);
-                chosen.unused.contains(&format!("{directory}/{target}"))
+                chosen.unused.contains(&format!("{}/{target}", parent(&file.path)))
             }
             _ => false,
         };
@@ -237,7 +205,7 @@ impl ImagePlan {
             .files
             .values()
             .filter_map(|file| match &file.kind {
-                FileKind::Symlink(target) => Some((file.path.clone(), resolve(&file.path, target))),
+                FileKind::Symlink(target) => Some((file.path.clone(), join(parent(&file.path), target))),
                 _ => None,
             })
             .collect();
@@ -264,24 +232,6 @@ fn is_of_driver(name: &str) -> bool {
 
 fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').filter_map(|(at, _)| path.get(..at))
-}
-
-/// Where a link leads, relative to the root.
-pub(crate) fn resolve(path: &str, target: &str) -> String {
-    let directory = if target.starts_with('/') {
-        ""
-    } else {
-        path.rsplit_once('/').map_or("", |(directory, _)| directory)
-    };
-    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            name => parts.push(name),
-        }
-    }
-    parts.join("/")
 }
 
 /// The path of an entry in the image; none if it has no place there.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use cudock_base::{ErrorKind, FileError, Report};
 use cudock_mmap::MapError;
 
-use crate::open::ImageSource;
+use crate::detect::{is_archive, is_layout};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
@@ -63,7 +63,7 @@ impl ImageError {
     /// Points to the image at a path of this name, if there is one.
     pub(crate) fn with_local_file(self, name: &str) -> Self {
         match self {
-            ImageError::Registry(error) if ImageSource::at(Path::new(name)).is_some() => {
+            ImageError::Registry(error) if is_layout(Path::new(name)) || is_archive(Path::new(name)) => {
                 ImageError::NotTheFile(NotTheFile { path: name.into(), error })
             }
             other => other,

@@ -9,6 +9,7 @@
 //! Archives are untrusted: path traversal, symlink loops, false sizes and decompression bombs are rejected, and memory
 //! use grows with what is kept, never with what a header claims.
 
+mod detect;
 mod directory;
 mod error;
 mod kind;

@@ -126,14 +126,7 @@ impl PackageFetcher {
             Blob::Partial(partial) => partial,
         };
         let download = Download { name, progress: &*self.progress, retries: self.retries };
-        let downloaded = download.run(&mut partial, |from_byte| {
-            let response = client.send(&request.clone().range_from(from_byte))?;
-            match response.status() {
-                200 | 206 => Ok(response),
-                416 if from_byte.is_some() => Ok(response),
-                _ => Err(response.into_status_error()),
-            }
-        });
+        let downloaded = download.run(&mut partial, |from_byte| client.send_from(&request, from_byte));
         downloaded.map_err(|error| match error {
             DownloadError::File(error) => error.into(),
             DownloadError::Request(error) | DownloadError::Body(error) => failed(url, error),

@@ -13,6 +13,7 @@ mod inputs;
 mod libraries;
 mod python;
 mod report;
+mod upgrade;
 
 use std::path::PathBuf;
 
@@ -26,6 +27,7 @@ pub use file::{DebianRelease, LOCK_NAME, LayerGroup, LockFile, LockTarget, Locke
 pub use inputs::SMALL_CUDNN;
 pub use python::tags;
 pub use report::{LockReport, LockState};
+pub use upgrade::Upgrade;
 
 use debian::{Archive, PYTHON};
 use inputs::{LockInputs, differences, image_of};
@@ -34,15 +36,6 @@ use python::tags::PythonPlatform;
 
 /// The Python of wheels in an image without Python: only their libraries are used, which do not depend on it.
 const ANY_PYTHON: u32 = 12;
-
-/// Which versions may change when a project is locked anew.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Upgrade {
-    /// Only those that no longer fit.
-    No,
-    All,
-    Packages(Vec<String>),
-}
 
 /// The path of a project's lock file.
 pub fn path_of(project: &Project) -> PathBuf {

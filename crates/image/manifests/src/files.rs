@@ -2,7 +2,7 @@
 
 use cudock_base::bug::Parts;
 
-pub(super) use cudock_dockerfile::join;
+pub(super) use cudock_base::text::path::{join, parent};
 
 /// The files of a build context. Paths are relative to its root, with `/` and without `.` or `..`.
 pub trait Files: Sync {
@@ -25,11 +25,6 @@ impl Files for NoFiles {
     fn below(&self, _: &str) -> Vec<String> {
         Vec::new()
     }
-}
-
-/// The directory a path is in; empty at the root.
-pub(super) fn parent(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 /// Whether a name matches a pattern with `*` and `?`, as in `COPY requirements*.txt`. A `*` does not match a `/`.
@@ -63,20 +58,6 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_joined_without_leaving_the_root() {
-        let cases = [
-            ("app", "requirements.txt", "app/requirements.txt"),
-            ("app", "./a/../b.txt", "app/b.txt"),
-            ("app", "../../etc/passwd", "etc/passwd"),
-            ("app", "/srv/x", "srv/x"),
-            ("", ".", ""),
-        ];
-        for (directory, path, joined) in cases {
-            assert_eq!(join(directory, path), joined, "{directory} {path}");
-        }
-    }
 
     #[test]
     fn patterns_match_as_in_copy() {

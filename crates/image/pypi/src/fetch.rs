@@ -251,14 +251,7 @@ impl IndexRequest<'_> {
         let request = self.request(&listed.url);
         let download =
             Download { name: wheel.file, progress: &**self.fetcher.progress, retries: self.retries };
-        let downloaded = download.run(&mut partial, |from_byte| {
-            let response = self.client.send(&request.clone().range_from(from_byte))?;
-            match response.status() {
-                200 | 206 => Ok(response),
-                416 if from_byte.is_some() => Ok(response),
-                _ => Err(response.into_status_error()),
-            }
-        });
+        let downloaded = download.run(&mut partial, |from_byte| self.client.send_from(&request, from_byte));
         downloaded.map_err(|error| match error {
             DownloadError::File(error) => error.into(),
             DownloadError::Request(error) | DownloadError::Body(error) => self.failed(&listed.url, &error),

@@ -11,15 +11,12 @@ use cudock_http::{
 };
 
 use crate::credentials::Credentials;
+use crate::documents::{Document, MAX_DOCUMENT};
 use crate::error::{Error, Resource};
 use crate::mirrors::{Mirrors, Source};
 use crate::reference::Reference;
 use crate::session::Session;
-use crate::{documents, download, tags};
-
-/// Maximum size of a manifest or index, as in the distribution specification, by which registries
-/// reject larger ones.
-pub const MAX_DOCUMENT: u64 = 4 << 20;
+use crate::{documents, tags};
 
 const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
                       application/vnd.docker.distribution.manifest.list.v2+json, \
@@ -72,16 +69,6 @@ impl Options {
 /// The store in the user's cache.
 pub fn user_store(environment: &Environment) -> Result<BlobStore, Error> {
     Ok(BlobStore::open(environment.cache_directory().ok_or(Error::NoCache)?)?)
-}
-
-/// A manifest or index: its bytes exactly as the registry has them, since their digest is the image's name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
-    pub digest: Digest,
-    /// Its media type without parameters; `application/octet-stream` where the registry sends none.
-    pub media_type: String,
-    /// The bytes, of which the digest has been verified.
-    pub bytes: Vec<u8>,
 }
 
 /// Fetches from registries into a [`BlobStore`]. It may be shared by threads.
@@ -169,12 +156,6 @@ impl Client {
             Err(Error::NotFound { .. } | Error::NameUnknown { .. }) => Ok(false),
             Err(error) => Err(error),
         }
-    }
-
-    /// The path of a blob in the store, fetched if it is not there. `size` is what the manifest says; not a byte more
-    /// is written.
-    pub fn blob(&self, reference: &Reference, digest: &Digest, size: u64) -> Result<PathBuf, Error> {
-        download::blob(self, reference, digest, size)
     }
 
     /// Tries the sources of an image in turn and returns the origin's error if all fail.

@@ -10,7 +10,19 @@ use std::path::PathBuf;
 use cudock_base::{Digest, FileError, files};
 use cudock_http::BlobStore;
 
-use crate::client::{Document, MAX_DOCUMENT};
+/// Maximum size of a manifest or index, as in the distribution specification, by which registries
+/// reject larger ones.
+pub const MAX_DOCUMENT: u64 = 4 << 20;
+
+/// A manifest or index: its bytes exactly as the registry has them, since their digest is the image's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    pub digest: Digest,
+    /// Its media type without parameters; `application/octet-stream` where the registry sends none.
+    pub media_type: String,
+    /// The bytes, of which the digest has been verified.
+    pub bytes: Vec<u8>,
+}
 
 fn media_type_path(store: &BlobStore, digest: &Digest) -> PathBuf {
     store.directory().join("media-types").join(digest.algorithm().name()).join(digest.hex())

@@ -27,15 +27,15 @@ mod documents;
 mod download;
 pub mod env;
 mod error;
-mod helper;
 mod mirrors;
 mod push;
 mod reference;
 mod session;
 pub mod tags;
 
-pub use client::{Client, Document, MAX_DOCUMENT, Options, user_store};
+pub use client::{Client, Options, user_store};
 pub use credentials::Credentials;
+pub use documents::{Document, MAX_DOCUMENT};
 pub use error::{Error, Resource};
 pub use mirrors::Mirrors;
 pub use push::{PushOutcome, PushedBlob};

@@ -12,7 +12,8 @@ use cudock_http::{
     UploadTarget,
 };
 
-use crate::client::{Client, MAX_DOCUMENT};
+use crate::client::Client;
+use crate::documents::MAX_DOCUMENT;
 use crate::error::{Error, Resource};
 use crate::mirrors::Source;
 use crate::reference::Reference;

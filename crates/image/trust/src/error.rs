@@ -5,7 +5,7 @@ use cudock_image::ImageError;
 use cudock_image::write::WriteError;
 use thiserror::Error;
 
-use crate::image::{SkippedReferrer, skipped_text};
+use crate::skipped::{SkippedReferrer, skipped_text};
 
 /// An image that cannot be signed or verified.
 #[derive(Debug, Error)]

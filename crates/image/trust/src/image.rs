@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::bundle::BUNDLE_TYPE;
+use crate::skipped::{SkippedReferrer, skipped_text};
 use crate::statement::{PROVENANCE, provenance_statement};
 use crate::{ImageSigner, PublicKey, SignatureBundle, Statement, TrustError, cyclonedx, spdx};
 
@@ -42,13 +43,6 @@ pub struct ImageVerifyReport {
     pub statements: Vec<VerifiedStatement>,
     /// What is attached to the image and could not be read.
     pub skipped: Vec<SkippedReferrer>,
-}
-
-/// Something attached to an image that could not be read.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct SkippedReferrer {
-    pub referrer: String,
-    pub reason: String,
 }
 
 impl ImageVerifyReport {
@@ -192,11 +186,4 @@ pub fn verify(
         }
     }
     Ok(verified)
-}
-
-/// A short description of the skipped referrers.
-pub(crate) fn skipped_text(skipped: &[SkippedReferrer]) -> Option<String> {
-    let first = skipped.first()?;
-    let what = cudock_base::text::format::count(skipped.len(), "referrer");
-    Some(format!("{what} could not be read; the first is {}: {}", first.referrer, first.reason))
 }

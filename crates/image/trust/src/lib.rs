@@ -10,17 +10,19 @@ mod error;
 mod image;
 mod key;
 mod sbom;
+mod skipped;
 mod statement;
 
 pub use access::TrustedImage;
 pub use bundle::SignatureBundle;
 pub use error::TrustError;
 pub use image::{
-    ImageVerifyReport, SignReport, SkippedReferrer, Verified, VerifiedStatement, attach_documents, sign,
-    signed_artifact, verify,
+    ImageVerifyReport, SignReport, Verified, VerifiedStatement, attach_documents, sign, signed_artifact,
+    verify,
 };
 pub use key::{ImageSigner, PublicKey};
 pub use sbom::{cyclonedx, spdx};
+pub use skipped::SkippedReferrer;
 pub use statement::{
     COSIGN_SIGNATURE, PROOF, PROVENANCE, Proof, ProvenDriver, ProvenGpu, Statement, proof_statement,
     provenance_statement, signature_statement,

@@ -1,16 +1,17 @@
-//! The view that rules have of a Dockerfile, and how they report.
+//! The view that rules have of a Dockerfile.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use cudock_base::{Arch, LineIndex, Span};
+use cudock_base::bug::Parts;
+use cudock_base::{Arch, Span};
 use cudock_dockerfile::{Build, Command, CommandArg, Run, Setting, Stage, Step, StepKind};
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, TextEdit, TextRegion};
 use cudock_facts::lookup::{CudaImage, ImageTag, split_reference};
+use cudock_facts::tables::SourceBuild;
 use cudock_manifests::{CudaPackage, Declared, DeclaredPackage, Files, Manager};
 
-use crate::rules::{Compilation, Rule};
 use crate::{LintOptions, LintTarget};
 
 /// A Dockerfile with everything that rules need to judge it.
@@ -67,6 +68,14 @@ struct StageSetting<'a> {
 #[derive(Clone, Copy)]
 pub struct Installed<'a> {
     pub package: &'a DeclaredPackage,
+    pub by: RunCommand<'a>,
+}
+
+/// A package that pip compiles with nvcc.
+pub(crate) struct Compilation<'a> {
+    pub name: &'a str,
+    pub row: &'a SourceBuild,
+    pub span: Span,
     pub by: RunCommand<'a>,
 }
 
@@ -333,9 +342,9 @@ fn conda_cuda_packages(declared: &Declared) -> Vec<&CudaPackage> {
 fn within<'c, 'a, T>(items: Option<&'c Vec<&'a T>>, span: Span, start: impl Fn(&T) -> usize) -> &'c [&'a T] {
     let items = items.map(Vec::as_slice).unwrap_or_default();
     let first = items.partition_point(|item| start(item) < span.start);
-    let rest = items.get(first..).unwrap_or_default();
+    let rest = items.part(first..);
     let count = rest.partition_point(|item| start(item) < span.end);
-    rest.get(..count).unwrap_or_default()
+    rest.part(..count)
 }
 
 fn settings<'a>(build: &'a Build<'a>) -> HashMap<&'a str, Vec<StageSetting<'a>>> {
@@ -356,43 +365,4 @@ fn settings<'a>(build: &'a Build<'a>) -> HashMap<&'a str, Vec<StageSetting<'a>>>
         }
     }
     by_name
-}
-
-/// Takes the findings of one rule.
-pub struct Report<'a, 'f> {
-    rule: &'static Rule,
-    path: &'a str,
-    lines: &'a LineIndex<'a>,
-    findings: &'f mut Vec<Finding>,
-}
-
-impl<'a, 'f> Report<'a, 'f> {
-    pub(crate) fn new(
-        rule: &'static Rule,
-        context: &LintContext<'a>,
-        findings: &'f mut Vec<Finding>,
-    ) -> Self {
-        Self { rule, path: context.path, lines: context.build.lines, findings }
-    }
-
-    /// The rule's finding at a part of the file, to be completed and then reported with [`Self::push`].
-    pub fn finding(&self, span: Span, message: impl Into<String>, fix: impl Into<String>) -> Finding {
-        let finding = Finding::new(self.rule.code, self.rule.severity, message, fix);
-        finding.at(self.path, TextRegion::new(self.lines, span.bytes()))
-    }
-
-    /// The rule's own code.
-    pub fn code(&self) -> &'static str {
-        self.rule.code
-    }
-
-    pub fn push(&mut self, finding: Finding) {
-        self.findings.push(finding);
-    }
-
-    /// Reports the rule's finding without edits.
-    pub fn add(&mut self, span: Span, message: impl Into<String>, fix: impl Into<String>) {
-        let finding = self.finding(span, message, fix);
-        self.push(finding);
-    }
 }

@@ -18,6 +18,7 @@ mod ignore;
 mod linter;
 mod online;
 mod report;
+mod rule;
 mod rules;
 mod selection;
 mod source;
@@ -30,13 +31,14 @@ use cudock_facts::finding::Finding;
 use cudock_manifests::{Files, NoFiles};
 use cudock_target::Target;
 
-pub use context::{LintContext, Report};
+pub use context::LintContext;
 pub use files::{FixMode, LintError, LintedFile, dockerfiles};
 pub use fix::{Fixed, apply, fix_all};
 pub use linter::{LintFlags, LintSettings, Linter, SettingsError};
 pub use online::ImageCheck;
 pub use report::{FileReport, FindingReport, RuleReport, Totals, rule_reports};
-pub use rules::{RULES, Rule, rule};
+pub use rule::{Report, Rule};
+pub use rules::{RULES, rule};
 pub use selection::Selection;
 pub use source::LARGEST;
 

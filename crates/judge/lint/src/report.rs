@@ -4,7 +4,8 @@ use cudock_facts::finding::{Finding, FindingEvidence, Severity, Suggestion};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::rules::{RULES, Rule};
+use crate::rule::Rule;
+use crate::rules::RULES;
 
 /// The findings in one file.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -92,6 +92,6 @@ fn difference(lines: &Lines<'_>, before: &str, after: &str) -> TextEdit {
     let (rest, new) = (before.part(start..), after.part(start..));
     let same = rest.chars().rev().zip(new.chars().rev()).take_while(|(one, other)| one == other);
     let end: usize = same.map(|(character, _)| character.len_utf8()).sum();
-    let text = new.get(..new.len() - end).unwrap_or_default();
+    let text = new.part(..new.len() - end);
     TextEdit::new(lines.range(start..before.len() - end), text.to_owned())
 }

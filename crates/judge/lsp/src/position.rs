@@ -35,7 +35,7 @@ impl<'t> Lines<'t> {
         let line = usize::try_from(position.line).ok().and_then(|line| self.lines.get(line));
         let Some(line) = line else { return self.text.len() };
         let mut units = 0;
-        let text = self.text.get(line.clone()).unwrap_or_default();
+        let text = self.text.part(line.clone());
         for (at, character) in text.char_indices() {
             if units >= position.character {
                 return line.start + at;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::{Part, Word};
+use super::word::{Part, Word};
 
 /// The limit for text in braces, so that many unclosed braces cost no more than one.
 const MAX_VARIABLE: usize = 4096;

@@ -4,7 +4,7 @@ use crate::bug::Parts;
 use std::ops::Range;
 
 use super::lexer::{Lexer, Style};
-use super::{Part, Word};
+use super::word::{Part, Word};
 
 /// A simple command. It may have no words, as between `;` and `;`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

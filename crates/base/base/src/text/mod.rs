@@ -1,6 +1,7 @@
 //! Makes untrusted text safe to print.
 
 pub mod format;
+pub mod path;
 pub mod percent;
 pub(crate) mod span;
 pub mod suggest;

@@ -5,21 +5,15 @@
 mod azure;
 mod meters;
 mod packages;
+pub(crate) mod violation;
 
 use std::collections::BTreeSet;
+
+pub use violation::Violation;
 
 use crate::store::Facts;
 use crate::tables::{TableFile, TableRow, Vendor, for_each_table};
 use crate::version::CudaVersion;
-
-/// An invalid row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    pub table: &'static str,
-    pub list: &'static str,
-    pub key: String,
-    pub message: String,
-}
 
 /// Checks all tables.
 pub fn all(facts: &Facts) -> Vec<Violation> {

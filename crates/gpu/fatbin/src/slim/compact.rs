@@ -12,7 +12,7 @@ use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, elf};
 
 use super::Patch;
-use super::write::{apply, copy};
+use super::copy::{apply, copy};
 use crate::bytes::{u16_at, u32_at, u64_at};
 
 const PAGE: u64 = 4096;

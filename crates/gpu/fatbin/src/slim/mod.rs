@@ -5,6 +5,8 @@
 //! which cost nothing on disk, in an image layer or in transfers.
 
 mod compact;
+mod copy;
+mod job;
 mod patch;
 mod tree;
 mod wheel;
@@ -15,13 +17,14 @@ use std::collections::BTreeMap;
 use cudock_facts::version::{Capability, SmArch};
 
 use crate::bare::BareCubin;
+use crate::code_target::CodeTarget;
 use crate::container::{EntryKind, FatbinEntry, Module};
 use crate::read::{Binary, read};
-use crate::targets::CodeTarget;
 
 pub use compact::CompactError;
+pub use job::{SlimJob, Slimmed};
 pub use patch::Patch;
-pub use tree::{SlimJob, SlimOutput, Slimmed, slim};
+pub use tree::{SlimOutput, slim};
 pub use wheel::slim_bytes;
 pub use write::{SlimError, in_memory};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use base64::Engine;
 use sha2::{Digest, Sha256};
 
-use super::tree::{SlimJob, Slimmed, planned};
+use super::job::{SlimJob, Slimmed, planned};
 use super::write::{self, SlimError};
 use crate::read::{Binary, is_candidate, read};
 

@@ -8,8 +8,9 @@ use cudock_facts::version::DriverVersion;
 use serde::Deserialize;
 
 use super::Inside;
-use crate::edits::{ElfClass, Library};
+use crate::edits::Library;
 use crate::elf;
+use crate::elf::ElfClass;
 
 const PLACE: &str = "/usr/local/cuda/compat";
 const NOTE: &str = ".note.cuda.fwd_compatibility";

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use super::spec::{CdiDevice, CdiMount, CdiNode, ContainerEdits, Hook, Specification};
 use crate::InjectError;
 use crate::driver::Driver;
-use crate::edits::{DeviceNode, Edits, ElfClass, Library, Link, Placement, edits};
+use crate::edits::{DeviceNode, Edits, Library, Link, Placement, edits};
+use crate::elf::ElfClass;
 use crate::request::{Capabilities, Capability, DeviceName, Devices, Extras, GpuRequest};
 
 /// Options of a specification.

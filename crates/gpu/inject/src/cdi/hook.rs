@@ -17,7 +17,8 @@ use serde::Deserialize;
 use super::join::join;
 use crate::InjectError;
 use crate::apply::{Inside, make_links, teach_loader, write_texts};
-use crate::edits::{ElfClass, Library, Link, application_profile, closed_params};
+use crate::edits::{Library, Link, application_profile, closed_params};
+use crate::elf::ElfClass;
 
 const MAX_STATE: u64 = 1 << 20;
 const MAX_CONFIG: u64 = 16 << 20;

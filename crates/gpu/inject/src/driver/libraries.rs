@@ -10,8 +10,7 @@ use cudock_host::loader;
 
 use super::tree::DriverTree;
 use super::{DRIVER_CONTAINER, LibraryFile};
-use crate::edits::ElfClass;
-use crate::elf;
+use crate::elf::{self, ElfClass};
 
 /// Subdirectories of the loader's directories in which distributions keep several drivers.
 const CURRENT: [&str; 2] = ["nvidia/current", "nvidia"];

@@ -15,7 +15,7 @@ use cudock_host::host::{NvmlGpu, NvmlReport};
 use cudock_host::{Root, has_driver_files};
 
 use crate::InjectError;
-use crate::edits::ElfClass;
+use crate::elf::ElfClass;
 use tree::DriverTree;
 
 /// The root of a driver container on the host.

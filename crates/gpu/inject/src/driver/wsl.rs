@@ -6,8 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use super::tree::DriverTree;
 use super::{Driver, DriverKind, HostFile, LibraryFile, Role, nodes};
 use crate::InjectError;
-use crate::edits::ElfClass;
-use crate::elf;
+use crate::elf::{self, ElfClass};
 
 const LIBRARIES: &str = "/usr/lib/wsl/lib";
 const STORE: &str = "/usr/lib/wsl/drivers";

@@ -1,8 +1,9 @@
 use std::path::{Path, PathBuf};
 
-use super::{Edits, ElfClass, Library, Placement, READ_ONLY};
+use super::{Edits, Library, Placement, READ_ONLY};
 use crate::InjectError;
 use crate::driver::{Driver, DriverKind, LibraryFile};
+use crate::elf::ElfClass;
 use crate::request::{Capabilities, Capability, GpuRequest};
 
 /// Libraries by capability. All others are only added by `all`.

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::InjectError;
 use crate::driver::{Driver, DriverKind};
+use crate::elf::ElfClass;
 use crate::request::{Capability, GpuRequest};
 
 /// The edits, in a deterministic order.
@@ -73,15 +74,6 @@ pub struct Library {
     pub path: PathBuf,
     /// The ELF class: programs of this class can load it.
     pub class: ElfClass,
-}
-
-/// The ELF class of a library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum ElfClass {
-    #[serde(rename = "32")]
-    Bits32,
-    #[serde(rename = "64")]
-    Bits64,
 }
 
 /// The target directory of the driver's libraries and programs.

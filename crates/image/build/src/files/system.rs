@@ -1,6 +1,6 @@
 //! Files that packages' scripts would make: users, certificates, the merged `/usr`, and what the loader searches.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cudock_base::Arch;
@@ -10,53 +10,56 @@ use cudock_image::FileKind;
 use cudock_lock::LayerGroup;
 
 use crate::files::file::{FileOrigin, FileSource, ImageFile};
-use crate::plan::{CUDA, ImagePlan, PlanInput, RUNTIME};
+use crate::input::{CUDA, PlanInput, RUNTIME};
+use crate::unpack::PackageKind;
+
+/// The files of an image, by path.
+type ImageFiles = BTreeMap<String, ImageFile>;
 
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 const MAX_CERTIFICATES: u64 = 16 << 20;
 
-pub(crate) fn add(plan: &mut ImagePlan, input: &PlanInput<'_>, linked: &[LinkedFile]) {
+pub(crate) fn add(files: &mut ImageFiles, input: &PlanInput<'_>, linked: &[LinkedFile]) {
     let origin = FileOrigin::new(LayerGroup::System, "generated", "what packages' scripts would write");
     for name in ["bin", "sbin", "lib", "lib64"] {
         let target = format!("usr/{name}");
-        let used = plan.files.range(format!("{target}/")..format!("{target}0")).next().is_some();
+        let used = files.range(format!("{target}/")..format!("{target}0")).next().is_some();
         if used {
-            put(plan, ImageFile::symlink(name, target, &origin));
+            put(files, ImageFile::symlink(name, target, &origin));
         }
     }
     let (uid, gid) = input.user;
     let users = format!(
         "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:{uid}:{gid}:nonroot:/home/nonroot:/sbin/nologin\n"
     );
-    put(plan, ImageFile::generated("etc/passwd", users, &origin));
-    put(plan, ImageFile::generated("etc/group", format!("root:x:0:\nnonroot:x:{gid}:\n"), &origin));
+    put(files, ImageFile::generated("etc/passwd", users, &origin));
+    put(files, ImageFile::generated("etc/group", format!("root:x:0:\nnonroot:x:{gid}:\n"), &origin));
     put(
-        plan,
+        files,
         ImageFile::generated("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", &origin),
     );
-    put(plan, ImageFile::directory("tmp", 0o1777, &origin));
-    put(plan, ImageFile::directory("var/tmp", 0o1777, &origin));
+    put(files, ImageFile::directory("tmp", 0o1777, &origin));
+    put(files, ImageFile::directory("var/tmp", 0o1777, &origin));
     // The user's own: caches of libraries go there, and which user it is may be changed when a container starts.
-    put(plan, ImageFile::directory("home/nonroot", 0o1777, &origin));
-    if let Some(certificates) = certificates(plan) {
-        let of_package =
-            plan.files.values().find(|file| is_certificate(file)).map(|file| file.origin.clone());
-        plan.files.retain(|_, file| !is_certificate(file));
+    put(files, ImageFile::directory("home/nonroot", 0o1777, &origin));
+    if let Some(certificates) = certificates(files) {
+        let of_package = files.values().find(|file| is_certificate(file)).map(|file| file.origin.clone());
+        files.retain(|_, file| !is_certificate(file));
         put(
-            plan,
+            files,
             ImageFile::generated(CERTIFICATES, certificates, &of_package.unwrap_or_else(|| origin.clone())),
         );
     }
     if let Some(python) = input.python {
         let origin = FileOrigin::new(LayerGroup::Python, "generated", "the interpreter of scripts");
-        put(plan, ImageFile::symlink("usr/local/bin/python3", format!("/usr/bin/python{python}"), &origin));
+        put(files, ImageFile::symlink("usr/local/bin/python3", format!("/usr/bin/python{python}"), &origin));
     }
-    loader(plan, input.arch, linked, &origin);
-    packages(plan, input, &origin);
+    loader(files, input.arch, linked, &origin);
+    packages(files, input, &origin);
 }
 
-fn put(plan: &mut ImagePlan, file: ImageFile) {
-    plan.files.insert(file.path.clone(), file);
+fn put(files: &mut ImageFiles, file: ImageFile) {
+    files.insert(file.path.clone(), file);
 }
 
 fn is_certificate(file: &ImageFile) -> bool {
@@ -64,9 +67,9 @@ fn is_certificate(file: &ImageFile) -> bool {
 }
 
 /// All certificates in one file, as `update-ca-certificates` writes it.
-fn certificates(plan: &ImagePlan) -> Option<Vec<u8>> {
+fn certificates(files: &ImageFiles) -> Option<Vec<u8>> {
     let mut all = Vec::new();
-    for file in plan.files.values().filter(|file| is_certificate(file) && file.size() < MAX_CERTIFICATES) {
+    for file in files.values().filter(|file| is_certificate(file) && file.size() < MAX_CERTIFICATES) {
         if let FileKind::File(FileSource::Disk { path, .. }) = &file.kind {
             let text = std::fs::read(path).ok()?;
             all.extend(text.trim_ascii_end());
@@ -77,12 +80,12 @@ fn certificates(plan: &ImagePlan) -> Option<Vec<u8>> {
 }
 
 /// `ld.so.conf` for those who run ldconfig, as NVIDIA's hook does, and the cache that ldconfig would write.
-fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<FileOrigin>) {
+fn loader(files: &mut ImageFiles, arch: Arch, linked: &[LinkedFile], origin: &Arc<FileOrigin>) {
     let directory =
         |path: &str| path.rsplit_once('/').map_or_else(String::new, |(directory, _)| directory.to_owned());
     let triplet = format!("usr/lib/{}-linux-gnu", arch.name());
     let mut own: BTreeSet<String> = BTreeSet::new();
-    for file in linked.iter().filter(|file| plan.files.contains_key(&file.path)) {
+    for file in linked.iter().filter(|file| files.contains_key(&file.path)) {
         let parent = directory(&file.path);
         let of_nvidia = file.is_candidate && is_library(&file.path) && parent.contains("/nvidia/");
         if of_nvidia || parent == CUDA || parent == RUNTIME || parent == "usr/local/lib" {
@@ -99,14 +102,14 @@ fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<
     for directory_name in &searched {
         let inside = linked.iter().filter(|file| {
             directory(&file.path) == *directory_name
-                && plan.files.contains_key(&file.path)
+                && files.contains_key(&file.path)
                 && is_library(&file.path)
         });
         for file in inside {
             let name = file.linkage.soname.clone().unwrap_or_else(|| file.name().to_owned());
             // The loader opens a path; that of the soname may be a link.
             let by_soname = format!("{directory_name}/{name}");
-            let path = if plan.files.contains_key(&by_soname) { by_soname } else { file.path.clone() };
+            let path = if files.contains_key(&by_soname) { by_soname } else { file.path.clone() };
             let entry =
                 CacheEntry { name, path: format!("/{path}"), flags, os_version: 0, hwcap: Hwcap::Bits(0) };
             if !entries.contains(&entry) {
@@ -118,30 +121,30 @@ fn loader(plan: &mut ImagePlan, arch: Arch, linked: &[LinkedFile], origin: &Arc<
     for entry in &entries {
         let wanted = entry.path.trim_start_matches('/');
         let by_soname = format!("{}/{}", directory(wanted), entry.name);
-        if !plan.files.contains_key(&by_soname)
+        if !files.contains_key(&by_soname)
             && let Some(target) = wanted.rsplit('/').next()
         {
-            put(plan, ImageFile::symlink(by_soname, target, origin));
+            put(files, ImageFile::symlink(by_soname, target, origin));
         }
     }
     let mut conf: String = own.iter().map(|directory| format!("/{directory}\n")).collect();
     conf.push_str("include /etc/ld.so.conf.d/*.conf\n");
-    put(plan, ImageFile::generated("etc/ld.so.conf", conf, origin));
+    put(files, ImageFile::generated("etc/ld.so.conf", conf, origin));
     // It names libraries of all groups, so it changes with the last of them.
     let origin = FileOrigin::new(LayerGroup::Program, "generated", "where the loader finds libraries");
     if let Some(bytes) = (Cache { entries }).to_bytes() {
-        put(plan, ImageFile::generated("etc/ld.so.cache", bytes, &origin));
+        put(files, ImageFile::generated("etc/ld.so.cache", bytes, &origin));
     }
 }
 
 /// Files from which scanners read the Debian packages of an image without dpkg.
-fn packages(plan: &mut ImagePlan, input: &PlanInput<'_>, origin: &Arc<FileOrigin>) {
+fn packages(files: &mut ImageFiles, input: &PlanInput<'_>, origin: &Arc<FileOrigin>) {
     let architecture = input.arch.oci_name();
-    for package in input.packages.iter().filter(|package| package.kind == crate::unpack::PackageKind::Deb) {
+    for package in input.packages.iter().filter(|package| package.kind == PackageKind::Deb) {
         let Some((name, version)) = package.origin.name.split_once(' ') else { continue };
         let text = format!(
             "Package: {name}\nStatus: install ok installed\nArchitecture: {architecture}\nVersion: {version}\n"
         );
-        put(plan, ImageFile::generated(format!("var/lib/dpkg/status.d/{name}"), text, origin));
+        put(files, ImageFile::generated(format!("var/lib/dpkg/status.d/{name}"), text, origin));
     }
 }

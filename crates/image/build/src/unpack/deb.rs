@@ -9,9 +9,10 @@ use std::io;
 
 use cudock_image::{EntryHeader, FileKind, LayerLimits, TarOnly, read_tar};
 
+use super::error::UnpackError;
 use super::names::stays_inside;
 use super::store::{Contents, Limits};
-use super::{PackageList, PackedContent, PackedEntry, Scheme, UnpackError, check_path};
+use super::{PackageList, PackedContent, PackedEntry, Scheme, check_path};
 
 const SETUID_AND_SETGID: u32 = 0o6000;
 /// Notes that are kept of one package.

@@ -5,6 +5,7 @@
 //! only when it is complete.
 
 mod deb;
+pub(crate) mod error;
 mod names;
 mod store;
 mod wheel;
@@ -16,6 +17,7 @@ use cudock_base::{Digest, FileError, files};
 use cudock_image::FileKind;
 use serde::{Deserialize, Serialize};
 
+pub use error::UnpackError;
 pub use names::check_path;
 pub use store::{Contents, Discard, Limits};
 
@@ -95,23 +97,6 @@ pub fn read_package(
     match kind {
         PackageKind::Wheel => wheel::read(name, bytes, contents),
         PackageKind::Deb => deb::read(bytes, contents),
-    }
-}
-
-/// Why a package was not unpacked.
-#[derive(Debug, thiserror::Error)]
-pub enum UnpackError {
-    /// The archive is broken, or would write where it must not.
-    #[error("{0}")]
-    Refused(String),
-    /// The cache cannot be written.
-    #[error(transparent)]
-    Disk(#[from] FileError),
-}
-
-impl UnpackError {
-    pub(crate) fn refused(reason: impl Into<String>) -> Self {
-        Self::Refused(reason.into())
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use cudock_base::FileError;
 
-use super::UnpackError;
+use super::error::UnpackError;
 
 /// Limits on the size of an unpacked package.
 #[derive(Debug, Clone, Copy)]

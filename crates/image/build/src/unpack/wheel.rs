@@ -10,8 +10,9 @@ use cudock_image::FileKind;
 use sha2::{Digest as _, Sha256};
 use zip::ZipArchive;
 
+use super::error::UnpackError;
 use super::store::Contents;
-use super::{PackageList, PackedContent, PackedEntry, Scheme, UnpackError, check_path};
+use super::{PackageList, PackedContent, PackedEntry, Scheme, check_path};
 
 const MAX_MEMBERS: usize = 200_000;
 /// RECORD and `entry_points.txt` are read as a whole.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use cudock_base::Span;
 use cudock_base::shell::{self, Script};
+use cudock_base::text::path::absolute;
 
-use super::absolute;
 use crate::expand::Lookup;
 use crate::shell::{Argument, ExpandedCommand};
 

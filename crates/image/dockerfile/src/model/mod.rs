@@ -3,6 +3,7 @@
 mod commands;
 
 use cudock_base::bug::Parts;
+use cudock_base::text::path::absolute;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -586,37 +587,4 @@ impl<'f> Reader<'f> {
 fn known(setting: &Setting) -> Option<String> {
     let value = setting.value.as_ref()?;
     value.unknown.is_none().then(|| value.text.clone())
-}
-
-/// Joins a path to a directory, without `.` and `..`; the result starts with `/`.
-pub fn absolute(directory: &str, path: &str) -> String {
-    let mut joined = normalized(directory, path);
-    if joined.is_empty() {
-        joined.push('/');
-    }
-    joined
-}
-
-/// Joins `path` to `directory`, without `.` and `..`. An absolute path stays itself; the result has no leading `/`.
-pub fn join(directory: &str, path: &str) -> String {
-    let mut joined = normalized(directory, path);
-    joined.drain(..joined.len().min(1));
-    joined
-}
-
-/// The parts of a path in a directory, each after a `/`.
-fn normalized(directory: &str, path: &str) -> String {
-    let start = if path.starts_with('/') { "" } else { directory };
-    let mut joined = String::with_capacity(start.len() + path.len() + 2);
-    for part in start.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => joined.truncate(joined.rfind('/').unwrap_or_default()),
-            part => {
-                joined.push('/');
-                joined.push_str(part);
-            }
-        }
-    }
-    joined
 }

@@ -1,6 +1,6 @@
 //! Entry metadata that only unpacking needs: owner, time, extended attributes and sparse maps.
 
-use super::tar::{HeaderBlock, TarError};
+use super::header::{HeaderBlock, TarError};
 
 /// The most extents a sparse file can have.
 const MAX_EXTENTS: usize = 100_000;

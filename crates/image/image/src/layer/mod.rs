@@ -2,6 +2,7 @@
 
 mod codec;
 mod details;
+mod header;
 mod input;
 mod tar;
 
@@ -11,12 +12,14 @@ use std::ops::Range;
 
 pub(crate) use codec::decompressor;
 pub(crate) use details::{EntryDetails, SparseMap, Time, check_extents, decimal, extents};
+pub(crate) use header::TarError;
 pub use input::Content;
 pub(crate) use input::LayerInput;
 pub use tar::{EntryHeader, TarOnly};
-pub(crate) use tar::{TarError, TarReader, clean};
+pub(crate) use tar::{TarReader, clean};
 
 use cudock_base::Codec;
+use cudock_base::text::path::{join, parent};
 
 use crate::kind::FileKind;
 use crate::tree::{LayerChange, Special, TreeFile, TreeNode};
@@ -175,10 +178,7 @@ pub(crate) fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, Tar
                 continue;
             }
             // Old versions of docker wrote identical layers as links to the first one.
-            FileKind::Symlink(target) => {
-                let directory = header.path.rsplit_once('/').map_or("", |(directory, _)| directory);
-                resolve_link(directory, &target)
-            }
+            FileKind::Symlink(target) => join(parent(&header.path), target.trim_start_matches('/')),
             FileKind::Other(TarOnly::HardLink(target)) => target,
             FileKind::Directory | FileKind::Other(TarOnly::Special) => continue,
         };
@@ -187,21 +187,6 @@ pub(crate) fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, Tar
         }
     }
     Ok(members)
-}
-
-/// Resolves a link target relative to a directory.
-fn resolve_link(directory: &str, link: &str) -> String {
-    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
-    for part in link.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            name => parts.push(name),
-        }
-    }
-    parts.join("/")
 }
 
 /// A reader for an archive that is compressed as a whole, with the limits of a layer.

@@ -6,15 +6,12 @@ use std::sync::Arc;
 use cudock_base::{Codec, Digest, try_parallel};
 
 use super::image::{Bytes, Image, Layer, LayerData};
-use super::listing::Listed;
-use super::select::MAX_DEPTH;
-use super::{BlobSource, UnreadableReferrer, resolved};
+use super::listing::{Listed, MAX_PARTS};
+use super::select::{MAX_DEPTH, open};
+use super::{BlobSource, UnreadableReferrer};
 use crate::error::ImageError;
 use crate::manifest::{Descriptor, Document, DocumentKind};
 use crate::write::{BlobData, BundleBlob, BundleDocument, Compression, WriteError, image_documents};
-
-/// The number of documents and blobs in one image.
-pub(super) const MAX_PARTS: usize = 10_000;
 
 /// The documents and blobs of an image.
 #[derive(Clone)]
@@ -173,7 +170,7 @@ pub(crate) struct BundleView<'a> {
 impl BundleView<'_> {
     /// Opens one of the images in it.
     pub(crate) fn open(&self, manifest: &BundleDocument) -> Result<Image, ImageError> {
-        resolved::open(self, &manifest.descriptor, &manifest.bytes, None, None)
+        open(self, &manifest.descriptor, &manifest.bytes, None, None)
     }
 
     fn blob(&self, descriptor: &Descriptor) -> Result<&BundleBlob, ImageError> {

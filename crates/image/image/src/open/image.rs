@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use cudock_base::bug::Parts;
 use cudock_base::{Codec, Digest, try_parallel};
 use cudock_mmap::Mmap;
 use cudock_registry::{Client, Reference};
@@ -63,7 +64,7 @@ impl std::ops::Deref for Bytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.map.get(self.range.clone()).unwrap_or_default()
+        self.map.part(self.range.clone())
     }
 }
 

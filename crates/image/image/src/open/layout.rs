@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::Digest;
 
+use super::content::Content;
 use super::image::{Bytes, Layer, LayerData};
-use super::resolved::Content;
 use super::{BlobSource, listing};
 use crate::error::ImageError;
 use crate::manifest::{Descriptor, MAX_DOCUMENT};

@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 
 use super::BlobSource;
-use super::graph::MAX_PARTS;
 use crate::error::ImageError;
 use crate::manifest::{Descriptor, Document, REF_NAME, REFERRERS};
+
+/// The number of documents and blobs in one image.
+pub(super) const MAX_PARTS: usize = 10_000;
 
 /// The image that was meant.
 pub(super) struct Listed {

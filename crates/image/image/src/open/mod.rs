@@ -8,6 +8,8 @@
 mod access;
 mod archive;
 mod cached;
+mod content;
+mod docker;
 mod graph;
 mod image;
 mod layout;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use cudock_base::{Codec, Digest};
 use cudock_registry::{Client, Reference};
 
+use super::content::Content;
 use super::image::{Layer, LayerData};
 use super::layout::{parse_digest, verify_digest, verify_size};
 use super::listing::Listed;
-use super::resolved::Content;
 use super::{BlobSource, OpenOptions};
 use crate::error::ImageError;
 use crate::manifest::{Descriptor, Document, MAX_DOCUMENT};

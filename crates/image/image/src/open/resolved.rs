@@ -1,18 +1,17 @@
 //! An image that was found: which one it is has been decided.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use cudock_base::Digest;
 
-use super::archive::DockerImage;
-use super::image::{Image, Layer};
-use super::listing::Listed;
+use super::content::Content;
+use super::image::Image;
 use super::referrers::{self, Referrers};
-use super::select::select;
-use super::{BlobSource, Graph, ImageSource, OpenOptions, archive, layout, registry};
+use super::select::open;
+use super::{Graph, ImageSource, OpenOptions, archive, layout, registry};
 use crate::error::ImageError;
-use crate::manifest::{self, Descriptor, ImageConfig, Platform};
+use crate::manifest::{Descriptor, Platform};
 use crate::write::{BlobData, Bundle, BundleBlob, WriteError};
 
 /// The largest part of a referrer that is read.
@@ -29,20 +28,6 @@ struct Inner {
     /// The platform to open if the image is one for several platforms.
     platform: Option<Platform>,
     content: Content,
-}
-
-/// The content of a resolved image.
-pub(super) enum Content {
-    /// A manifest or an index.
-    Documents { store: Box<dyn BlobSource>, listed: Listed },
-    /// An image in an archive of docker, which has no manifest. Its layers are hashed where a digest is needed.
-    Docker { image: DockerImage, graph: OnceLock<Graph> },
-}
-
-impl Content {
-    pub(super) fn docker(image: DockerImage) -> Self {
-        Content::Docker { image, graph: OnceLock::new() }
-    }
 }
 
 impl fmt::Debug for ResolvedImage {
@@ -153,31 +138,4 @@ impl ResolvedImage {
         let blob = BundleBlob { descriptor: descriptor.clone(), data: BlobData::Layer(Arc::new(layer)) };
         Ok(blob.verified()?.to_vec())
     }
-}
-
-/// Opens the image for a platform below a document.
-pub(crate) fn open(
-    store: &dyn BlobSource,
-    top: &Descriptor,
-    bytes: &[u8],
-    source: Option<&ImageSource>,
-    platform: Option<&Platform>,
-) -> Result<Image, ImageError> {
-    let selected = select(store, top, bytes, platform)?;
-    let location = store.location();
-    let invalid = |message| ImageError::document(&location, message);
-    let descriptor = selected.document.config.ok_or_else(|| invalid("the manifest has no configuration"))?;
-    let config: ImageConfig =
-        manifest::parse(&format!("{location}: configuration"), &store.document(&descriptor)?)?;
-    let layers = selected.document.layers.unwrap_or_default();
-    if layers.iter().any(|layer| layer.media_type.contains("encrypted")) {
-        return Err(invalid("encrypted layers are not supported"));
-    }
-    if !config.rootfs.diff_ids.is_empty() && config.rootfs.diff_ids.len() != layers.len() {
-        return Err(invalid("manifest and configuration have different numbers of layers"));
-    }
-    let layers: Vec<Layer> = layers.iter().map(|layer| store.layer(layer)).collect::<Result<_, _>>()?;
-    let digest = selected.descriptor.digest.parse().ok();
-    let image = Image::new(location, source.cloned(), config, layers, selected.platforms, digest);
-    image.for_platform(platform)
 }

@@ -1,10 +1,11 @@
-//! Selects the image for one platform below a document that may be an index.
+//! Selects the image for one platform below a document that may be an index, and opens it.
 
 use cudock_base::Arch;
 
-use super::BlobSource;
+use super::image::{Image, Layer};
+use super::{BlobSource, ImageSource};
 use crate::error::ImageError;
-use crate::manifest::{Descriptor, Document, Platform};
+use crate::manifest::{self, Descriptor, Document, ImageConfig, Platform};
 
 /// The number of documents from the top to a manifest.
 pub(super) const MAX_DEPTH: usize = 4;
@@ -71,4 +72,31 @@ fn choose<'m>(
         let available = here.iter().map(ToString::to_string).collect();
         ImageError::NoPlatform { location: location.to_owned(), requested: requested.to_string(), available }
     })
+}
+
+/// Opens the image for a platform below a document.
+pub(crate) fn open(
+    store: &dyn BlobSource,
+    top: &Descriptor,
+    bytes: &[u8],
+    source: Option<&ImageSource>,
+    platform: Option<&Platform>,
+) -> Result<Image, ImageError> {
+    let selected = select(store, top, bytes, platform)?;
+    let location = store.location();
+    let invalid = |message| ImageError::document(&location, message);
+    let descriptor = selected.document.config.ok_or_else(|| invalid("the manifest has no configuration"))?;
+    let config: ImageConfig =
+        manifest::parse(&format!("{location}: configuration"), &store.document(&descriptor)?)?;
+    let layers = selected.document.layers.unwrap_or_default();
+    if layers.iter().any(|layer| layer.media_type.contains("encrypted")) {
+        return Err(invalid("encrypted layers are not supported"));
+    }
+    if !config.rootfs.diff_ids.is_empty() && config.rootfs.diff_ids.len() != layers.len() {
+        return Err(invalid("manifest and configuration have different numbers of layers"));
+    }
+    let layers: Vec<Layer> = layers.iter().map(|layer| store.layer(layer)).collect::<Result<_, _>>()?;
+    let digest = selected.descriptor.digest.parse().ok();
+    let image = Image::new(location, source.cloned(), config, layers, selected.platforms, digest);
+    image.for_platform(platform)
 }

@@ -4,12 +4,11 @@
 //! about files take those first, through [`local_path`].
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use cudock_registry::Reference;
 
+use crate::detect::{is_archive, is_layout};
 use crate::error::ImageError;
 
 /// Where an image is.
@@ -104,15 +103,10 @@ impl ImageSource {
 
     /// Detects an image at a path.
     pub fn at(path: &Path) -> Option<Self> {
-        if path.is_dir() {
-            let is_layout = path.join("oci-layout").is_file() || path.join("index.json").is_file();
-            return is_layout.then(|| ImageSource::Layout { directory: path.to_owned(), name: None });
+        if is_layout(path) {
+            return Some(ImageSource::Layout { directory: path.to_owned(), name: None });
         }
-        let mut start = Vec::new();
-        File::open(path).ok()?.take(512).read_to_end(&mut start).ok()?;
-        let compressed = matches!(start.as_slice(), [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]);
-        let is_tar = start.get(257..262) == Some(b"ustar");
-        (compressed || is_tar).then(|| ImageSource::Archive { file: path.to_owned(), name: None })
+        is_archive(path).then(|| ImageSource::Archive { file: path.to_owned(), name: None })
     }
 
     /// An image in a registry.

@@ -6,6 +6,9 @@ use cudock_base::{ErrorKind, Report};
 use crate::error::ImageError;
 use crate::layer::TarError;
 
+/// The number of layers that overlayfs supports.
+pub(super) const MAX_LAYERS: usize = 500;
+
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     #[error(transparent)]
@@ -16,7 +19,7 @@ pub enum UnpackError {
     Entry { number: usize, digest: String, entry: String, source: io::Error },
     #[error("layer {number} ({digest}): digest mismatch: unpacks to {got}, expected {wanted}")]
     WrongContents { number: usize, digest: String, wanted: String, got: String },
-    #[error("image has {0} layers, overlayfs supports {max}", max = super::MAX_LAYERS)]
+    #[error("image has {0} layers, overlayfs supports {max}", max = MAX_LAYERS)]
     TooManyLayers(usize),
     #[error("layer {} not found in the store", .0.display())]
     Gone(PathBuf),

@@ -37,13 +37,11 @@ pub use unpacked::{RootMeta, Unpacked};
 
 use crate::error::ImageError;
 use crate::open::Image;
+use error::MAX_LAYERS;
 use layer::job::{LayerJob, find};
 use layer::stream::{StoredLayer, read_hashed};
 use layer_dir::{LayerDir, LockedLayer};
 use scheduler::Scheduler;
-
-/// The number of layers that overlayfs supports.
-pub(crate) const MAX_LAYERS: usize = 500;
 
 /// A directory of unpacked layers, shared by any number of processes.
 #[derive(Debug, Clone)]

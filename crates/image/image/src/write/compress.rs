@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use cudock_base::bug::Parts;
 use cudock_base::{Algorithm, Digest, Hasher, lock};
 use flate2::GzBuilder;
 
@@ -152,7 +153,7 @@ impl BlockWriter {
 
 impl Write for BlockWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let some = bytes.get(..bytes.len().min(BLOCK - self.block.len())).unwrap_or_default();
+        let some = bytes.part(..bytes.len().min(BLOCK - self.block.len()));
         self.hasher.update(some);
         self.block.extend_from_slice(some);
         self.written += some.len() as u64;

@@ -2,17 +2,14 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use cudock_base::Environment;
-use cudock_http::Progress;
-use cudock_registry::{Client, Options, Reference, daemon};
+use cudock_registry::Reference;
 
 use super::bundle::Bundle;
 use super::compress::Compression;
 use super::error::WriteError;
+use super::options::{WriteOptions, Written};
 use super::{docker, layout, registry, squashfs};
-use crate::manifest::Platform;
 use crate::open::ImageSource;
 
 /// A place for an image.
@@ -44,57 +41,6 @@ pub enum Destination {
     Registry(Reference),
     /// The user's own cache, from which containers are started.
     Cache(Reference),
-}
-
-/// How destinations are reached.
-pub struct WriteOptions {
-    /// The platform for destinations that hold only one; this machine's without it.
-    pub platform: Option<Platform>,
-    /// The registry client; none to forbid registry access.
-    pub client: Option<Arc<Client>>,
-    /// The sockets of container daemons.
-    pub sockets: Vec<PathBuf>,
-    /// A directory for temporary files.
-    pub scratch: PathBuf,
-    pub progress: Arc<dyn Progress>,
-}
-
-impl WriteOptions {
-    /// Options as the user and the system have configured them.
-    pub fn from_environment(progress: Arc<dyn Progress>) -> Result<Self, WriteError> {
-        Self::in_environment(&Environment::of_process(), progress)
-    }
-
-    /// Options as this environment configures them.
-    pub fn in_environment(
-        environment: &Environment,
-        progress: Arc<dyn Progress>,
-    ) -> Result<Self, WriteError> {
-        let mut options = Options::from_environment(environment)?;
-        options.progress = Some(Arc::clone(&progress));
-        let scratch = options.store.directory().join("scratch");
-        let client = Some(Arc::new(Client::new(options)?));
-        Ok(Self { platform: None, client, sockets: daemon::sockets(environment), scratch, progress })
-    }
-
-    pub(super) fn client(&self, destination: &Reference) -> Result<&Client, WriteError> {
-        self.client.as_deref().ok_or_else(|| WriteError::Unsupported {
-            destination: destination.to_string(),
-            reason: "registry access is disabled".to_owned(),
-        })
-    }
-}
-
-/// The result of writing an image.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Written {
-    /// The digest of the image.
-    pub digest: String,
-    pub bytes_sent: u64,
-    /// Bytes that the registry took from another repository.
-    pub bytes_mounted: u64,
-    /// Bytes that were already there.
-    pub bytes_present: u64,
 }
 
 impl Destination {

@@ -8,11 +8,12 @@ use cudock_base::{Algorithm, Digest, Hasher, ScratchDir};
 use cudock_registry::daemon;
 use serde_json::json;
 
-use super::bundle::{Bundle, BundleBlob};
-use super::destination::{WriteOptions, Written};
+use super::blob::BundleBlob;
+use super::bundle::Bundle;
 use super::document;
 use super::error::WriteError;
 use super::layout::{WriteFailed, append, replace};
+use super::options::{WriteOptions, Written};
 use super::rewrite::decompress;
 use super::tar::{BLOCK, FileContent, LayerEntry, padding};
 use crate::kind::FileKind;

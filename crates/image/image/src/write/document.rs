@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::bundle::{BundleBlob, BundleDocument};
+use super::blob::{BundleBlob, BundleDocument};
 use super::layer::LayerBlob;
 use crate::manifest::{Descriptor, Platform};
 

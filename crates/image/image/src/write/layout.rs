@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::{FileError, files, try_parallel};
 
-use super::bundle::{Bundle, BundleBlob};
-use super::destination::Written;
+use super::blob::BundleBlob;
+use super::bundle::Bundle;
 use super::document;
 use super::error::WriteError;
+use super::options::Written;
 use super::tar::{BLOCK, FileContent, LayerEntry, padding};
 use crate::kind::FileKind;
 use crate::manifest::{Descriptor, Document, MAX_DOCUMENT, REF_NAME, REFERRERS};

@@ -4,6 +4,7 @@
 //! platforms; it is written to a [`Destination`] completely or not at all. The same input always gives the same bytes,
 //! whatever the number of cores, the clock and the umask.
 
+mod blob;
 mod bundle;
 mod compress;
 mod destination;
@@ -12,18 +13,20 @@ mod document;
 mod error;
 mod layer;
 mod layout;
+mod options;
 mod registry;
 mod rewrite;
 mod squashfs;
 mod tar;
 
+pub(crate) use blob::{BlobData, BundleBlob, BundleDocument};
 pub use bundle::Bundle;
-pub(crate) use bundle::{BlobData, BundleBlob, BundleDocument};
 pub use compress::Compression;
-pub use destination::{Destination, WriteOptions, Written};
+pub use destination::Destination;
 pub(crate) use document::image_documents;
 pub use document::{Artifact, ArtifactBlob, History, NewConfig};
 pub use error::WriteError;
 pub use layer::{LayerBlob, LayerWriter, write_layer};
+pub use options::{WriteOptions, Written};
 pub use rewrite::{Edit, LayerChanges, RewrittenImage};
 pub use tar::{FileContent, HardLink, LayerEntry};

@@ -5,10 +5,11 @@ use std::io::Cursor;
 use cudock_base::{Digest, try_parallel};
 use cudock_registry::{Client, Document as StoredDocument, PushOutcome, PushedBlob, Reference};
 
-use super::bundle::{BlobData, Bundle, BundleDocument};
-use super::destination::Written;
+use super::blob::{BlobData, BundleDocument};
+use super::bundle::Bundle;
 use super::document;
 use super::error::WriteError;
+use super::options::Written;
 use crate::manifest::{Descriptor, Document};
 
 /// Registries limit the rate of each connection.

@@ -10,7 +10,8 @@ use cudock_base::{Codec, FileError, ScratchDir};
 use cudock_http::BlobStore;
 use serde_json::{Value, json};
 
-use super::bundle::{BlobBytes, Bundle, BundleBlob, BundleDocument};
+use super::blob::{BlobBytes, BundleBlob, BundleDocument};
+use super::bundle::Bundle;
 use super::compress::Compression;
 use super::document::{self, CONFIG, History, INDEX, MANIFEST};
 use super::error::WriteError;

@@ -11,10 +11,11 @@ use std::path::Path;
 use backhand::compression::Compressor;
 use backhand::{FilesystemCompressor, FilesystemWriter, NodeHeader};
 
-use super::bundle::{BlobBytes, Bundle};
-use super::destination::{WriteOptions, Written};
+use super::blob::BlobBytes;
+use super::bundle::Bundle;
 use super::error::WriteError;
 use super::layout::{WriteFailed, replace_file};
+use super::options::{WriteOptions, Written};
 use super::rewrite::plain;
 use crate::kind::FileKind;
 use crate::layer::{EntryDetails, LayerInput, LayerLimits, TarOnly, TarReader, change_of};

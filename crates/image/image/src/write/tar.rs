@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::error::WriteError;
 use crate::kind::FileKind;
+use cudock_base::bug::Parts;
 
 pub(super) const BLOCK: usize = 512;
 /// The largest number in a field of eight octal digits with a terminator, and in one of twelve.
@@ -176,5 +177,5 @@ fn put(block: &mut [u8; BLOCK], at: usize, bytes: &[u8], length: usize) {
 pub(super) fn padding(size: u64) -> &'static [u8] {
     const ZEROS: [u8; BLOCK] = [0; BLOCK];
     let used = usize::try_from(size % BLOCK as u64).unwrap_or(0);
-    ZEROS.get(..(BLOCK - used) % BLOCK).unwrap_or_default()
+    ZEROS.part(..(BLOCK - used) % BLOCK)
 }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::files::{self, Files, join};
+use crate::files::{self, Files, join, parent};
 use crate::sources::{is_cuda_source, is_harmless};
 
 /// The limit for files that one pattern copies.
@@ -125,7 +125,7 @@ impl<'a> StageFs<'a> {
         let is_pattern = source.contains(['*', '?']);
         let listed = if is_pattern {
             let fixed = source.split(['*', '?']).next().unwrap_or_default();
-            let directory = fixed.rsplit_once('/').map_or("", |(directory, _)| directory);
+            let directory = parent(fixed);
             let below = self.files.below(directory).into_iter();
             let matches = |path: &str| {
                 let depth = source.matches('/').count() + 1;

@@ -1,5 +1,8 @@
 //! Credentials where podman, skopeo and docker store them. They are read and never written.
 
+mod credential;
+mod helper;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,24 +12,16 @@ use base64::engine::general_purpose::STANDARD;
 use cudock_base::{Environment, Secret, files};
 use serde::Deserialize;
 
+pub(crate) use credential::Credential;
+use helper::Helpers;
+
 use crate::env::{DOCKER_CONFIG, REGISTRY_AUTH_FILE};
 use crate::error::Error;
-use crate::helper::{self, Helpers};
 
 /// Maximum size of another program's configuration file.
 const MAX_CONFIG: u64 = 1 << 20;
 /// The key under which `docker login` without a host stores its credential.
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Credential {
-    Password {
-        user: String,
-        password: Secret,
-    },
-    /// A refresh token, to be traded for access tokens.
-    IdentityToken(Secret),
-}
 
 /// The result of looking up a registry's credential. A helper that fails is not an error: most
 /// images are public. It is reported if the registry then requires authentication.

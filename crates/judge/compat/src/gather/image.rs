@@ -8,9 +8,9 @@ use cudock_host::host::PythonEnvironment;
 use cudock_host::python;
 use cudock_image::{Image, LayerLimits, Tree};
 
+use super::code_file::Completeness;
 use super::contents::TreeFiles;
 use super::file_facts::{self, FileFacts};
-use super::python::frameworks::Completeness;
 use super::survey::{ArtifactFinder, machine_of, survey};
 use crate::evidence::{Evidence, SubjectKind};
 use crate::gather::GatherError;

@@ -2,6 +2,7 @@
 
 mod binary;
 mod build_context;
+mod code_file;
 mod contents;
 mod declared;
 mod directory;
@@ -24,7 +25,7 @@ pub use image::image;
 pub(crate) use image::image_start;
 pub use subject::{Subject, image_subject, is_file_name, subject};
 
-use self::python::frameworks::Completeness;
+use self::code_file::Completeness;
 use crate::evidence::Evidence;
 use cudock_manifests::{Declared, DeclaredError, FileKind, Files};
 
@@ -164,11 +165,6 @@ fn started_with(context: &Context<'_>) -> BTreeMap<String, String> {
 
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// The last part of a path in a file system that may be an image's.
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The architecture of an ELF file as images name it.

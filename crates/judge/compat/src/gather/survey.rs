@@ -9,13 +9,13 @@ use cudock_host::host::PythonEnvironment;
 use cudock_image::Tree;
 
 use super::binary::linking::Search;
+use super::code_file::{CodeAt, Completeness};
 use super::contents::Contents;
 use super::file_facts::{ElfFacts, FileFacts};
-use super::python::frameworks::{CodeAt, Completeness};
 use crate::codes;
 use crate::evidence::{Artifact, Code, Component, Evidence, Role, SubjectKind};
 use crate::gather::architecture;
-use crate::gather::binary::{components, programs};
+use crate::gather::binary::components;
 
 /// Finds artifacts in a file system.
 pub(crate) struct ArtifactFinder<'a> {
@@ -85,7 +85,7 @@ fn uses_cuda(facts: &ElfFacts) -> bool {
 
 /// Whether a program belongs to a toolkit or a Python distribution: those are not what an image is for.
 fn belongs_to_others(path: &str) -> bool {
-    programs::is_toolkit_file(path) || path.contains("/site-packages/") || path.contains("/dist-packages/")
+    components::is_toolkit_file(path) || path.contains("/site-packages/") || path.contains("/dist-packages/")
 }
 
 /// The finding about a corrupt file.
@@ -143,7 +143,7 @@ impl<'a> ArtifactFinder<'a> {
             evidence.artifacts.push(artifact);
         }
         let (toolkit, rest): (Vec<CodeAt>, Vec<CodeAt>) =
-            code.into_iter().partition(|at| programs::is_toolkit_file(&at.path));
+            code.into_iter().partition(|at| components::is_toolkit_file(&at.path));
         for at in rest {
             evidence.artifacts.extend(self.program(&at.path, Completeness::Partial));
         }

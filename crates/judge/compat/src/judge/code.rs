@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cudock_base::text::path::file_name;
 use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Variant};
 
 use crate::evidence::{CodeFile, Pattern, Role};
@@ -141,7 +142,7 @@ pub(super) fn package<'f>(files: &[&'f CodeFile], card: Card) -> Option<(Loads, 
 
 /// Whether a library cannot be loaded without another.
 fn links(library: &CodeFile, other: &CodeFile) -> bool {
-    let name = other.path.rsplit('/').next().unwrap_or(&other.path);
+    let name = file_name(&other.path);
     library.needed.iter().any(|needed| needed == name)
 }
 

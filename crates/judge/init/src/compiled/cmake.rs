@@ -2,7 +2,7 @@
 
 use cudock_manifests::Files;
 
-use super::BuildTargets;
+use super::app::BuildTargets;
 
 /// Packages that NVIDIA's devel images have, or that need no package.
 const PRESENT: [&str; 5] = ["CUDA", "CUDAToolkit", "Threads", "OpenMP", "CUDNN"];

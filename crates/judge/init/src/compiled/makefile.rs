@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::BuildTargets;
+use super::app::BuildTargets;
 
 pub(super) fn read(text: &str) -> BuildTargets {
     let variables = variables(text);

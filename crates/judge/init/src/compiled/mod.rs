@@ -1,5 +1,6 @@
 //! CUDA programs that `CMake` or make builds: what they link, for which architectures, in which images.
 
+pub(crate) mod app;
 mod cmake;
 mod makefile;
 
@@ -10,53 +11,10 @@ use cudock_facts::tables::{TagStatus, Tags};
 use cudock_facts::version::{Capability, CudaRelease, DriverVersion};
 use cudock_manifests::{Targets, read_sources};
 
+use self::app::{Architectures, BuildTargets, CompiledApp};
 use crate::candidates::{Draft, first_that_runs};
 use crate::detect::is_plain_path;
 use crate::{Choice, Detected, InitContext, InitOptions, ProjectKind, command, render};
-
-/// The build targets of a project.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct BuildTargets {
-    /// The name of the project.
-    project: Option<String>,
-    /// Names of programs; for make, their paths.
-    pub(crate) executables: Vec<String>,
-    /// Names of shared libraries; for make, their paths.
-    pub(crate) libraries: Vec<String>,
-    /// Linked libraries and packages, in lower case.
-    links: Vec<String>,
-    /// Whether `cmake --install` installs programs.
-    pub(crate) installs: bool,
-    /// Packages that have to be installed in the build stage.
-    packages: Vec<String>,
-    pub(crate) openmp: bool,
-}
-
-/// A CUDA program in two stages.
-pub(crate) struct CompiledApp<'a> {
-    pub(crate) context: &'a InitContext<'a>,
-    /// `CMake` or make.
-    pub(crate) kind: ProjectKind,
-    pub(crate) targets: &'a BuildTargets,
-    pub(crate) architectures: &'a Architectures,
-    pub(crate) cuda: &'a Choice,
-    pub(crate) build: &'a Choice,
-    pub(crate) base: &'a Choice,
-    pub(crate) command: &'a [String],
-}
-
-/// The architectures a program is compiled for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Architectures {
-    /// The build files list them.
-    Own(String),
-    /// `CMAKE_CUDA_ARCHITECTURES`.
-    Cmake(u16),
-    /// The environment variable that nvcc appends to its arguments.
-    Nvcc(u16),
-    /// An argument of make, such as `SM=75`.
-    Make(String),
-}
 
 pub(crate) fn draft(
     context: &InitContext<'_>,

@@ -2,7 +2,7 @@
 
 use super::{Dockerfile, USER};
 use crate::ProjectKind;
-use crate::compiled::{Architectures, CompiledApp};
+use crate::compiled::app::{Architectures, CompiledApp};
 
 pub(crate) fn compiled(app: &CompiledApp<'_>) -> String {
     let mut file = Dockerfile::new(app.context);

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use cudock_dockerfile::{Command, Run, StepKind};
 use cudock_facts::finding::Severity;
 
-use super::Rule;
 use super::packages::{does, installed, is_apt};
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {

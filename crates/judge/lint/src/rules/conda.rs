@@ -7,10 +7,10 @@ use cudock_facts::version::{CudaRelease, CudaVersion};
 use cudock_manifests::{DeclaredPackage, Manager};
 use pep440_rs::Version;
 
-use super::Rule;
 use super::pip::{install_arg, is_pip};
 use crate::LintTarget;
-use crate::context::{LintContext, Report, RunCommand};
+use crate::context::{LintContext, RunCommand};
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {

@@ -4,8 +4,8 @@ use cudock_base::text::truncate;
 use cudock_dockerfile::Command;
 use cudock_facts::finding::Severity;
 
-use super::Rule;
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {

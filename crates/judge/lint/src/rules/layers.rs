@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cudock_base::Span;
-use cudock_dockerfile::{Command, Step, StepKind, absolute};
+use cudock_base::text::path::absolute;
+use cudock_dockerfile::{Command, Step, StepKind};
 use cudock_facts::finding::Severity;
 
-use super::Rule;
 use super::packages::{installed, removed};
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use cudock_base::Span;
-use cudock_dockerfile::{Command, Copy, Setting, StepKind, absolute};
+use cudock_base::text::path::{absolute, parent};
+use cudock_dockerfile::{Command, Copy, Setting, StepKind};
 use cudock_facts::finding::Severity;
 use cudock_facts::version::CudaRelease;
 
-use super::Rule;
 use super::packages::installed;
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
@@ -339,8 +340,7 @@ fn linked_libraries(context: &LintContext<'_>) -> HashSet<String> {
 fn copied_libraries(copy: &Copy) -> impl Iterator<Item = (String, String, Span)> {
     let target = copy.target.text.as_str();
     let is_directory = target.ends_with('/') || copy.sources.len() > 1;
-    let directory =
-        if is_directory { target } else { target.rsplit_once('/').map_or("", |(parent, _)| parent) };
+    let directory = if is_directory { target } else { parent(target) };
     let directory = directory.trim_end_matches('/').to_owned();
     let is_known = !copy.target.is_unresolved;
     copy.sources.iter().filter(move |_| is_known).filter_map(move |source| {

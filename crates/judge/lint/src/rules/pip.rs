@@ -1,15 +1,15 @@
 //! Queries of rules about packages from pip and uv: their CUDA, how they are built, and edits of
 //! the commands that install them.
 
-use cudock_base::{Arch, Span};
+use cudock_base::Arch;
 use cudock_dockerfile::{Command, CommandArg, StepKind};
 use cudock_facts::finding::TextEdit;
 use cudock_facts::lookup::{ImageTag, PackageUse, TorchWheel, split_reference};
-use cudock_facts::tables::{GpuUse, SourceBuild};
+use cudock_facts::tables::GpuUse;
 use cudock_facts::version::{CudaRelease, CudaVersion};
 use cudock_manifests::{DeclaredPackage, Manager};
 
-use crate::context::{Installed, LintContext, RunCommand};
+use crate::context::{Compilation, Installed, LintContext, RunCommand};
 
 /// Packages that PyTorch's indexes hold.
 pub(super) const TORCH_FAMILY: [&str; 3] = ["torch", "torchvision", "torchaudio"];
@@ -143,14 +143,6 @@ pub(super) fn rename(context: &LintContext<'_>, package: &DeclaredPackage, name:
         renamed = format!("'{renamed}'");
     }
     is_plain.then(|| context.edit(package.span, renamed)).into_iter().collect()
-}
-
-/// A package that pip compiles with nvcc.
-pub(crate) struct Compilation<'a> {
-    pub(super) name: &'a str,
-    pub(super) row: &'a SourceBuild,
-    pub(super) span: Span,
-    pub(super) by: RunCommand<'a>,
 }
 
 /// The packages of all stages that pip compiles with nvcc, as far as the tables know them.

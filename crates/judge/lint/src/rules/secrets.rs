@@ -6,8 +6,8 @@ use cudock_base::Span;
 use cudock_dockerfile::StepKind;
 use cudock_facts::finding::Severity;
 
-use super::Rule;
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[Rule {
     code: "CD0779",

@@ -5,8 +5,8 @@ use std::time::Duration;
 use cudock_dockerfile::{Command, StartCommand, Step, StepKind};
 use cudock_facts::finding::Severity;
 
-use super::Rule;
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {

@@ -8,9 +8,9 @@ use cudock_facts::finding::Severity;
 use cudock_facts::lookup::ImageTag;
 use cudock_facts::version::{CudaRelease, CudaVersion};
 
-use super::Rule;
 use super::packages::{does, installed, is_apt, removed};
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {

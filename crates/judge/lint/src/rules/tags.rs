@@ -9,8 +9,8 @@ use cudock_facts::lookup::{CudaImage, ImageTag, split_reference};
 use cudock_facts::tables::{System, TagStatus};
 use cudock_facts::version::CudaRelease;
 
-use super::Rule;
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 /// Arguments that `BuildKit` sets by itself.
 const PLATFORM_ARGS: [&str; 8] = [

@@ -15,10 +15,10 @@ use cudock_manifests::{DeclaredPackage, Manager, Targets};
 use cudock_target::Target;
 use pep440_rs::Version;
 
-use super::Rule;
 use super::pip::{has_nvcc, install_arg, rename, source_builds, torch_cuda, use_index};
 use crate::LintTarget;
-use crate::context::{Installed, LintContext, Report, RunCommand};
+use crate::context::{Installed, LintContext, RunCommand};
+use crate::rule::{Report, Rule};
 
 const ARCH_LIST: &str = "TORCH_CUDA_ARCH_LIST";
 

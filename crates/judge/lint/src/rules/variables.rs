@@ -6,10 +6,10 @@ use cudock_dockerfile::{Setting, Step, StepKind};
 use cudock_facts::finding::{Finding, Severity};
 use cudock_facts::version::{CudaRelease, CudaVersion};
 
-use super::Rule;
 use super::packages::installed;
 use crate::LintTarget;
-use crate::context::{LintContext, Report};
+use crate::context::LintContext;
+use crate::rule::{Report, Rule};
 
 pub(super) static RULES: &[Rule] = &[
     Rule {

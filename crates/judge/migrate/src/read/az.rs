@@ -3,8 +3,8 @@
 use super::collector::ChoiceCollector;
 use super::key::is_low_priority;
 use super::names::{folded, is_bare_gpu_size, is_gpu_size, is_name_byte};
-use super::syntax::shell::{self, Located, ShellArg};
-use super::syntax::variables::Variables;
+use super::syntax::shell::{self, ShellArg};
+use super::syntax::variables::{Located, Variables};
 use crate::choice::{Choice, ChoiceKind, Interface};
 use cudock_facts::services::AzureService;
 

@@ -2,9 +2,20 @@
 
 use std::collections::HashMap;
 
-use super::{MAX_CHOICES, Reading};
 use crate::choice::Choice;
 use crate::text::LineTracker;
+
+/// The limit for choices in one text. A program has a handful; a text with more is a list of sizes.
+pub const MAX_CHOICES: usize = 10_000;
+
+/// The choices in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The choices, in the order of the text.
+    pub choices: Vec<Choice>,
+    /// The number of choices beyond the limit.
+    pub left_out: usize,
+}
 
 /// The choices found so far.
 pub(super) struct ChoiceCollector<'t> {

@@ -11,7 +11,6 @@ mod sdk;
 mod sizes;
 mod syntax;
 
-use crate::choice::Choice;
 use collector::ChoiceCollector;
 use context::Contexts;
 use syntax::blocks::Block;
@@ -19,19 +18,8 @@ use syntax::dialect::Dialect;
 use syntax::tree::Tree;
 use syntax::variables::Variables;
 
+pub use collector::{MAX_CHOICES, Reading};
 pub(crate) use syntax::lexer::{Token, TokenKind};
-
-/// The limit for choices in one text. A program has a handful; a text with more is a list of sizes.
-pub const MAX_CHOICES: usize = 10_000;
-
-/// The choices in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// The choices, in the order of the text.
-    pub choices: Vec<Choice>,
-    /// The number of choices beyond the limit.
-    pub left_out: usize,
-}
 
 /// Finds the choices in a text. Any text is accepted: what is not understood is skipped.
 pub fn read(text: &str) -> Reading {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde_json::Value as Json;
 
 use super::python::{Expr, Program, PythonCall, Value, is_named};
+use super::sweep::{CommandPart, Described, SweepDescription, SweepParameter, TrialEnvironment};
 use super::{Source, Writer, sweep_files};
 
 const CONFIGS: [&str; 2] = ["HyperDriveConfig", "HyperDriveRunConfig"];
@@ -68,58 +69,6 @@ const ESTIMATORS: [&str; 6] = ["Estimator", "PyTorch", "TensorFlow", "SKLearn", 
 const MOST_TRIALS: u64 = 1000;
 /// The library's own default.
 const DEFAULT_MINUTES: u64 = 10_080;
-
-/// A sweep, independent of the file that describes it.
-#[derive(Debug, Default)]
-pub(super) struct SweepDescription {
-    pub(super) name: Option<String>,
-    pub(super) command: Vec<CommandPart>,
-    pub(super) source_directory: String,
-    pub(super) parameters: Vec<SweepParameter>,
-    pub(super) sampler: &'static str,
-    pub(super) policy: Option<Described>,
-    pub(super) metric: String,
-    pub(super) goal: &'static str,
-    pub(super) trials: u64,
-    pub(super) concurrent: Option<u64>,
-    pub(super) minutes: u64,
-    pub(super) environment: TrialEnvironment,
-    /// The name of a cluster.
-    pub(super) compute: Option<String>,
-    pub(super) size: Option<String>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum CommandPart {
-    Text(String),
-    /// Data that Machine Learning provides.
-    Input(String),
-}
-
-#[derive(Debug)]
-pub(super) struct SweepParameter {
-    pub(super) name: String,
-    /// The option of the program: `--learning-rate`.
-    pub(super) flag: String,
-    pub(super) distribution: Described,
-}
-
-/// A distribution or policy: its kind and its arguments.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Described {
-    pub(super) kind: &'static str,
-    pub(super) fields: BTreeMap<&'static str, Json>,
-}
-
-/// Where a trial runs.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) enum TrialEnvironment {
-    #[default]
-    Unknown,
-    Image(String),
-    /// A registered environment.
-    Registered(String),
-}
 
 pub(super) fn is_found(text: &str) -> bool {
     CONFIGS.iter().any(|name| text.contains(name))

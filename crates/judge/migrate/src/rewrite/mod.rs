@@ -6,6 +6,7 @@ mod batch;
 mod container_apps;
 mod hyperdrive;
 mod python;
+mod sweep;
 mod sweep_files;
 
 use std::ops::Range;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::hyperdrive::{CommandPart, Described, SweepDescription, TrialEnvironment};
+use super::sweep::{CommandPart, Described, SweepDescription, TrialEnvironment};
 use super::{Source, Writer};
 use crate::choice::{Choice, ChoiceKind};
 use crate::judge::judge;

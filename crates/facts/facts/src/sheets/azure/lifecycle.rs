@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::size::{TABLES, gpu_text};
+use super::fields::{TABLES, gpu_text};
 use crate::sheets::result::{LookupResult, cells, enum_name, or_dash};
 use crate::tables::{Lifecycle, Size};
 use crate::version::Date;

@@ -1,5 +1,6 @@
 //! Looks up Azure sizes, services and storage.
 
+mod fields;
 mod lifecycle;
 mod prices;
 mod service;

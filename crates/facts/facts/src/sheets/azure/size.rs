@@ -3,6 +3,7 @@
 use cudock_base::UsageError;
 use cudock_base::text::suggest;
 
+use super::fields::{TABLES, count, gpu_text, per_gpu, prices_of};
 use super::{lifecycle, prices};
 use crate::Facts;
 use crate::lookup::NameMatch;
@@ -10,8 +11,6 @@ use crate::sheets::result::{LookupResult, Sheet, enum_name, joined, or_dash, val
 use crate::sheets::rows::{OneSizeRow, SizeRow};
 use crate::tables::{Lifecycle, PriceRow, Size};
 use crate::version::Date;
-
-pub(super) const TABLES: [&str; 3] = ["azure_sizes", "azure_prices", "gpus"];
 
 #[derive(Debug, Clone, Copy)]
 pub struct SizeQuery<'a> {
@@ -107,15 +106,6 @@ fn chosen<'a>(
     Ok(facts.sizes().size.iter().filter(fits).collect())
 }
 
-/// The prices of a size, the cheapest first.
-pub(super) fn prices_of<'a>(facts: &'a Facts, size: &Size, region: Option<&str>) -> Vec<PriceRow<'a>> {
-    let rows = facts.prices().of_size(&size.name);
-    let mut rows: Vec<PriceRow<'_>> =
-        rows.filter(|row| region.is_none_or(|region| row.region == region)).collect();
-    rows.sort_by_key(|row| (row.price.is_none(), row.price, row.region));
-    rows
-}
-
 fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) -> Sheet {
     let gpu = size.gpu.as_ref().map(|gpu| {
         let memory = size.gpu_memory_gb.map_or_else(String::new, |memory| format!(", {memory} GB each"));
@@ -138,7 +128,7 @@ fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) ->
     if more > 0 {
         cheapest.push(format!("and {more} more regions with --prices"));
     }
-    let per_gpu = rows.first().and_then(|row| prices::per_gpu(size, row.price?));
+    let gpu_price = rows.first().and_then(|row| per_gpu(size, row.price?));
     Sheet::new(size.name.clone())
         .field("status", status(size, today))
         .maybe("series", size.series.as_ref())
@@ -156,23 +146,10 @@ fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) ->
         .maybe("quota family", size.quota_family.as_ref())
         .field("generations", joined(&size.generations))
         .field("USD per hour", cheapest.join("\n"))
-        .maybe("USD/GPU-h", per_gpu.map(|usd| format!("{usd} in the cheapest region")))
+        .maybe("USD/GPU-h", gpu_price.map(|usd| format!("{usd} in the cheapest region")))
         .maybe("replacement", size.replacement.as_ref())
         .maybe("note", size.note.as_ref())
         .sources(facts.sizes().table.resolve(&size.source))
-}
-
-/// The number of GPUs, or the fraction of one.
-pub(super) fn count(size: &Size) -> String {
-    match size.gpu_count {
-        Some(count) if count < 1.0 => format!("1/{:.0}", 1.0 / count),
-        Some(count) => count.to_string(),
-        None => "?".to_owned(),
-    }
-}
-
-pub(super) fn gpu_text(size: &Size) -> String {
-    size.gpu.as_ref().map_or_else(|| "-".to_owned(), |gpu| format!("{} x {gpu}", count(size)))
 }
 
 fn status(size: &Size, day: Date) -> String {
@@ -209,11 +186,11 @@ fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<L
         (price.is_none(), price, size.name.clone())
     });
     let columns = ["size", "GPU", "each", "vCPU", "memory", "USD/h", "USD/GPU-h", "Spot", "region", "status"];
-    let per_gpu = |(size, price): &(&Size, Option<PriceRow<'_>>)| {
-        price.as_ref().and_then(|row| prices::per_gpu(size, row.price?))
+    let gpu_price = |(size, price): &(&Size, Option<PriceRow<'_>>)| {
+        price.as_ref().and_then(|row| per_gpu(size, row.price?))
     };
     let json = |row: &(&Size, Option<PriceRow<'_>>)| {
-        value(&SizeRow { size: row.0, cheapest: row.1.as_ref(), usd_per_gpu_hour: per_gpu(row) })
+        value(&SizeRow { size: row.0, cheapest: row.1.as_ref(), usd_per_gpu_hour: gpu_price(row) })
     };
     Ok(LookupResult::list_as(&TABLES, &rows, &columns, json, |row| {
         let (size, price) = (row.0, row.1.as_ref());
@@ -224,7 +201,7 @@ fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<L
             or_dash(size.vcpu),
             or_dash(size.ram_gib.map(|ram| format!("{ram} GiB"))),
             or_dash(price.and_then(|row| row.price)),
-            or_dash(per_gpu(row)),
+            or_dash(gpu_price(row)),
             or_dash(price.and_then(|row| row.spot)),
             or_dash(price.map(|row| row.region)),
             status(size, day),

@@ -3,6 +3,7 @@
 mod judge;
 mod torch;
 
+use cudock_base::text::path::parent;
 use cudock_facts::finding::Severity;
 
 use self::judge::{Judgment, cpu_only, judge};
@@ -97,7 +98,7 @@ fn has_library(context: &CheckContext<'_>, python: &PythonEnvironment, soname: &
 fn library_path(context: &CheckContext<'_>, python: &PythonEnvironment, checks: &mut Vec<Check>) {
     let path = context.host.environment.get("LD_LIBRARY_PATH").map_or("", String::as_str);
     let shadowing = context.host.cuda_libraries.iter().find(|(soname, found)| {
-        let directory = found.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let directory = parent(found);
         let second_level = soname.starts_with("libnvJitLink") || soname.starts_with("libcudnn_");
         second_level
             && path.split(':').any(|entry| entry.trim_end_matches('/') == directory)

@@ -163,7 +163,7 @@ impl Read for CountingReader<'_> {
 impl BufRead for CountingReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         // In steps, so that the count advances.
-        Ok(self.rest.get(..self.rest.len().min(BLOCK)).unwrap_or_default())
+        Ok(self.rest.part(..self.rest.len().min(BLOCK)))
     }
 
     fn consume(&mut self, amount: usize) {

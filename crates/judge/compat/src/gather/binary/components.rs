@@ -1,9 +1,9 @@
 //! CUDA libraries, by the names of their files.
 
+use cudock_base::text::path::file_name;
 use cudock_host::host::PythonEnvironment;
 
 use crate::evidence::Component;
-use crate::gather::base_name;
 
 /// Libraries of NVIDIA that choose among their modules by the GPU.
 const LIBRARIES: [(&str, &str); 28] = [
@@ -39,14 +39,22 @@ const LIBRARIES: [(&str, &str); 28] = [
 
 /// Which of NVIDIA's libraries a file is.
 pub(crate) fn vendor_library(path: &str) -> Option<&'static str> {
-    let (stem, _) = base_name(path).split_once(".so")?;
+    let (stem, _) = file_name(path).split_once(".so")?;
     LIBRARIES.iter().find(|(prefix, _)| stem.starts_with(prefix)).map(|(_, library)| *library)
+}
+
+/// Whether a file belongs to a CUDA toolkit: its tools and samples are not what an image is for.
+pub(crate) fn is_toolkit_file(path: &str) -> bool {
+    let top = ["/usr/local/cuda", "/opt/nvidia/", "/usr/lib/nvidia-cuda-toolkit"];
+    top.iter().any(|prefix| path.starts_with(prefix))
+        || path.contains("/nsight-")
+        || vendor_library(path).is_some()
 }
 
 /// A library worth listing, with the version in its file's name; files with less of a version are links or wheels'.
 pub(crate) fn component(path: &str) -> Option<Component> {
     let name = vendor_library(path)?;
-    let (_, version) = base_name(path).split_once(".so.")?;
+    let (_, version) = file_name(path).split_once(".so.")?;
     Some(Component { name: name.to_owned(), version: version.to_owned(), path: path.to_owned() })
 }
 

@@ -1,11 +1,11 @@
 //! Finds copies of libcuda in a subject.
 
+use cudock_base::text::path::file_name;
 use cudock_facts::version::DriverVersion;
 use cudock_host::host::{FoundBy, LibraryKind};
 use cudock_host::loader::Directory;
 
 use crate::evidence::{DriverCopy, Reach};
-use crate::gather::base_name;
 use crate::gather::contents::Contents;
 
 /// Where the container toolkit looks for cuda-compat.
@@ -50,7 +50,7 @@ fn same(files: &dyn Contents, one: &DriverCopy, other: &DriverCopy) -> bool {
 fn copy(files: &dyn Contents, path: String, reach: Reach) -> Option<DriverCopy> {
     let real = files.real(&path)?;
     let size = files.size(&real)?;
-    let version = base_name(&real).split_once(".so.");
+    let version = file_name(&real).split_once(".so.");
     let version = version.and_then(|(_, version)| version.parse::<DriverVersion>().ok());
     let in_compat = real.contains("/compat/") || real.contains("/cuda-compat");
     let kind = if size == 0 {

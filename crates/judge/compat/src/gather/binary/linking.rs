@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use cudock_base::Arch;
+use cudock_base::text::path::parent;
 use cudock_host::host::FoundBy;
 use cudock_host::loader::{Directory, directories};
 
@@ -178,7 +179,7 @@ fn listed(list: Option<&str>, file: &str) -> Vec<String> {
 
 /// An entry of RPATH or RUNPATH with its variables expanded.
 fn expanded(entry: &str, file: &str) -> Vec<String> {
-    let origin = file.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let origin = parent(file);
     let entry = entry.replace("${ORIGIN}", origin).replace("$ORIGIN", origin);
     let entry = entry.trim_end_matches('/').to_owned();
     if entry.is_empty() {

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use cudock_base::text::path::file_name;
 use cudock_host::Files;
 use cudock_image::ImageError;
 
 use crate::evidence::{Artifact, ArtifactKind, Code, Evidence, Role, SubjectKind};
+use crate::gather::code_file::{CodeAt, code_file};
 use crate::gather::contents::{Contents, Disk};
-use crate::gather::python::frameworks::{CodeAt, code_file};
 use crate::gather::survey::{ArtifactFinder, damage};
-use crate::gather::{Context, GatherError, architecture, base_name, file_facts, started_with};
+use crate::gather::{Context, GatherError, architecture, file_facts, started_with};
 
 pub(in crate::gather) fn evidence(
     path: &Path,
@@ -48,6 +49,6 @@ pub(in crate::gather) fn evidence(
 fn loose(bytes: &[u8], path: &str) -> Option<Artifact> {
     let code = file_facts::read_elf(bytes).code?;
     let file = code_file(CodeAt { path: path.to_owned(), code }, Role::Program);
-    let name = base_name(path).to_owned();
+    let name = file_name(path).to_owned();
     Some(Artifact::new(name, ArtifactKind::Library, path.to_owned(), Code::Files(vec![file])))
 }

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use cudock_base::text::path::{file_name, parent};
 use cudock_facts::Facts;
 use cudock_facts::version::{CudaVersion, PtxIsa};
 
-use super::components::vendor_library;
 use super::linking::{Dependencies, belongs_to_driver};
 use crate::evidence::{Artifact, ArtifactKind, Code, CodeFile, Effect, Role, Runtime};
-use crate::gather::base_name;
+use crate::gather::code_file::{CodeAt, Completeness, code_file};
 use crate::gather::contents::Contents;
 use crate::gather::file_facts::{ElfFacts, newest_ptx};
-use crate::gather::python::frameworks::{CodeAt, Completeness, code_file};
 use crate::gather::survey::ArtifactFinder;
 
 impl ArtifactFinder<'_> {
@@ -39,7 +38,7 @@ impl ArtifactFinder<'_> {
             runtime,
             links_driver: dependencies.links_driver,
             missing: dependencies.into_missing(effect),
-            ..Artifact::new(base_name(path).to_owned(), kind, path.to_owned(), known_code(code, &elf))
+            ..Artifact::new(file_name(path).to_owned(), kind, path.to_owned(), known_code(code, &elf))
         })
     }
 
@@ -51,7 +50,7 @@ impl ArtifactFinder<'_> {
         if name.starts_with('/') {
             return self.files.elf(name).map(|_| name.to_owned());
         }
-        let directory = program.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let directory = parent(program);
         let beside = format!("{directory}/{}", name.trim_start_matches("./"));
         if self.files.elf(&beside).is_some() {
             return Some(beside);
@@ -114,7 +113,7 @@ pub(crate) fn toolkit_of(facts: &Facts, isa: PtxIsa) -> Option<CudaVersion> {
 
 /// 12.4 of `libcudart.so.12.4.127`.
 fn version_in_name(path: &str) -> Option<CudaVersion> {
-    leading(base_name(path).split_once(".so.")?.1)
+    leading(file_name(path).split_once(".so.")?.1)
 }
 
 /// The version of the wheel a library lies in: `…/nvidia/cuda_runtime/lib/libcudart.so.12`.
@@ -129,12 +128,4 @@ fn by_package(files: &dyn Contents, path: &str) -> Option<CudaVersion> {
 fn leading(version: &str) -> Option<CudaVersion> {
     let mut parts = version.split('.').map(|part| part.parse::<u8>().ok());
     Some(CudaVersion::new(parts.next()??, parts.next()??))
-}
-
-/// Whether a file belongs to a CUDA toolkit: its tools and samples are not what an image is for.
-pub(crate) fn is_toolkit_file(path: &str) -> bool {
-    let top = ["/usr/local/cuda", "/opt/nvidia/", "/usr/lib/nvidia-cuda-toolkit"];
-    top.iter().any(|prefix| path.starts_with(prefix))
-        || path.contains("/nsight-")
-        || vendor_library(path).is_some()
 }

@@ -8,23 +8,8 @@ use cudock_host::host::PythonEnvironment;
 use crate::evidence::{Artifact, Code, CodeFile, Effect, Missing, Role};
 use crate::gather::binary::components::vendor_library;
 use crate::gather::binary::linking::Dependencies;
-use crate::gather::file_facts::FileCode;
+use crate::gather::code_file::{CodeAt, Completeness, code_file};
 use crate::gather::survey::{ArtifactFinder, Survey};
-
-/// Whether a library that is not in the subject is missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Completeness {
-    /// Everything that will be there is in it.
-    Complete,
-    /// Other parts bring the rest.
-    Partial,
-}
-
-/// A file with GPU code, by its path.
-pub(crate) struct CodeAt {
-    pub(crate) path: String,
-    pub(crate) code: FileCode,
-}
 
 impl ArtifactFinder<'_> {
     /// The artifacts of a Python environment: its frameworks, and the extensions installed with
@@ -192,19 +177,4 @@ fn by_distribution(python: &PythonEnvironment, soname: &str) -> bool {
         let by_version = found.version.release().first().is_some_and(|first| first.to_string() == major);
         by_version || (*package == "nvidia-cuda-runtime" && by_suffix == Some(true))
     })
-}
-
-/// A file's code in a role; NVIDIA's own libraries have theirs.
-pub(crate) fn code_file(at: CodeAt, role: Role) -> CodeFile {
-    let role = if vendor_library(&at.path).is_some() { Role::Vendor } else { role };
-    CodeFile {
-        path: at.path,
-        role,
-        patterns: at.code.patterns,
-        device_linked: at.code.device_linked,
-        loose: at.code.loose,
-        toolkit: at.code.toolkit,
-        embeds: if role == Role::Vendor { Vec::new() } else { at.code.embeds },
-        needed: at.code.needed,
-    }
 }

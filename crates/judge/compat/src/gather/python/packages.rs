@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::text::path::file_name;
 use cudock_facts::version::CudaVersion;
 use cudock_host::python::normalized;
 
-use super::frameworks::{CodeAt, code_file};
 use crate::evidence::{Artifact, ArtifactKind, Code, CodeFile, Role, Runtime};
-use crate::gather::base_name;
 use crate::gather::binary::components::vendor_library;
 use crate::gather::binary::programs::{major_of_runtime, toolkit_of};
+use crate::gather::code_file::{CodeAt, code_file};
 use crate::gather::contents::Contents;
 use crate::gather::file_facts::newest_ptx;
 use crate::gather::survey::{ArtifactFinder, Survey};
@@ -38,7 +38,7 @@ impl ArtifactFinder<'_> {
                 survey.code.push(at);
                 continue;
             };
-            if PROFILERS.iter().any(|profiler| base_name(&at.path).starts_with(profiler)) {
+            if PROFILERS.iter().any(|profiler| file_name(&at.path).starts_with(profiler)) {
                 continue;
             }
             let group = if package.is_nvidias { &mut nvidias } else { &mut groups };
@@ -86,7 +86,7 @@ impl ArtifactFinder<'_> {
 
 /// A package that opens the driver and holds no GPU code.
 fn at_run_time(name: String, path: String) -> Artifact {
-    let file = base_name(&path);
+    let file = file_name(&path);
     let how = format!("{file} loads the NVIDIA driver, but the package contains no GPU code");
     Artifact::new(name, ArtifactKind::Extension, path, Code::AtRunTime(how))
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use cudock_host::python;
 use cudock_image::{Content, EntryHeader, FileKind, Tree, TreeFile, TreeNode};
 
-use super::frameworks::Completeness;
 use crate::evidence::{Evidence, SubjectKind};
+use crate::gather::code_file::Completeness;
 use crate::gather::contents::TreeFiles;
 use crate::gather::file_facts::{self, FileFacts};
 use crate::gather::survey::{ArtifactFinder, machine_of, survey};

@@ -1,5 +1,6 @@
 //! Judges the GPU code of an artifact.
 
+use cudock_base::text::path::file_name;
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::version::{Capability, CudaVersion, PtxIsa, SmArch, Variant};
 use cudock_host::Verdict;
@@ -131,8 +132,8 @@ impl ArtifactCase<'_, '_> {
         }
         // Do not list targets of modules that load in a finding about those that do not.
         let shown = if answer.works() { &file.patterns } else { &patterns };
-        let part =
-            (failing < modules && !answer.works()).then(|| (short(&file.path).to_owned(), failing, modules));
+        let part = (failing < modules && !answer.works())
+            .then(|| (file_name(&file.path).to_owned(), failing, modules));
         self.conclude(card, (answer, shown), without_code, CodeEvidence { evidence, part })
     }
 
@@ -182,7 +183,7 @@ impl ArtifactCase<'_, '_> {
         if optional.is_empty() {
             return;
         }
-        let names: Vec<&str> = optional.iter().map(|file| short(&file.path)).collect();
+        let names: Vec<&str> = optional.iter().map(|file| file_name(&file.path)).collect();
         let names = names.join(", ");
         self.applies("R2", format!("{names} have nothing for {capability}"));
         let message = format!(
@@ -206,7 +207,7 @@ impl ArtifactCase<'_, '_> {
         self.case.applies("A3", detail);
         let message = format!(
             "{}: {failing} of {modules} modules ({}) have no code for capability {capability}; kernels in them fail or fall back",
-            short(&file.path),
+            file_name(&file.path),
             code::targets(patterns),
         );
         let evidence = seen(file.path.clone(), code::targets(&file.patterns));
@@ -215,7 +216,7 @@ impl ArtifactCase<'_, '_> {
     }
 
     fn vendor(&mut self, card: Card, file: &CodeFile) {
-        let name = short(&file.path);
+        let name = file_name(&file.path);
         let Some(verdict) = code::judge(file, card) else { return };
         let is_of = |list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
         let evidence = vec![targets_of(file)];
@@ -329,10 +330,6 @@ impl ArtifactCase<'_, '_> {
             }
         }
     }
-}
-
-fn short(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn targets_of(file: &CodeFile) -> FindingEvidence {

@@ -8,10 +8,11 @@ use cudock_facts::version::CudaVersion;
 use cudock_manifests::DeclaredPackage;
 
 use super::super::pip::{
-    Compilation, TORCH_FAMILY, is_pip, is_torch_only, source_builds, toolkit_of_base, torch_cuda, use_index,
+    TORCH_FAMILY, is_pip, is_torch_only, source_builds, toolkit_of_base, torch_cuda, use_index,
 };
-use super::{by_pip, newest_in_index, newest_torch, shown};
-use crate::context::{Installed, LintContext, Report};
+use super::packages::{by_pip, newest_in_index, newest_torch, shown};
+use crate::context::{Compilation, Installed, LintContext};
+use crate::rule::Report;
 
 pub(super) fn cuda_version_mismatch(context: &LintContext<'_>, report: &mut Report<'_, '_>) {
     let builds = source_builds(context);

@@ -8,8 +8,9 @@ use cudock_dockerfile::{Command, Mount, Run, StepKind};
 use cudock_facts::finding::Finding;
 
 use super::super::pip::{install_arg, is_for_gpu};
-use super::{by_pip, wheel_bytes};
-use crate::context::{Installed, LintContext, Report};
+use super::packages::{by_pip, wheel_bytes};
+use crate::context::{Installed, LintContext};
+use crate::rule::Report;
 
 /// The tool whose cache an installation fills: pip or uv.
 fn tool(command: &Command<'_>) -> &'static str {

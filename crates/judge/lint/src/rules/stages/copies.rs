@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use cudock_base::text::path::absolute;
 use cudock_base::text::suggest;
-use cudock_dockerfile::{Command, CopyFrom, Stage, StepKind, absolute};
+use cudock_dockerfile::{Command, CopyFrom, Stage, StepKind};
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
 use cudock_facts::lookup::split_reference;
@@ -11,8 +12,9 @@ use cudock_facts::version::CudaRelease;
 use pep440_rs::Version;
 
 use super::programs::{self, Copied};
-use super::{copies, image, source_stage, stage_name, system};
-use crate::context::{LintContext, Report};
+use super::sources::{copies, image, source_stage, stage_name, system};
+use crate::context::LintContext;
+use crate::rule::Report;
 
 /// The first glibc whose programs do not start on any older one: they need `__libc_start_main` of this version.
 const SINGLE_LIBRARY_GLIBC: [u64; 2] = [2, 34];

@@ -9,8 +9,9 @@ use cudock_facts::version::{CudaRelease, CudaVersion};
 use cudock_manifests::Manager;
 
 use super::programs::{is_compiler, is_text};
-use super::{copies, image};
-use crate::context::{LintContext, Report};
+use super::sources::{copies, image};
+use crate::context::LintContext;
+use crate::rule::Report;
 
 /// Programs that people start to work inside of the container.
 const INTERACTIVE: &str =

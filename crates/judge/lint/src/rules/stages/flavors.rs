@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_base::text::format;
+use cudock_base::text::path::absolute;
 use cudock_dockerfile::StepKind;
 use cudock_facts::lookup::ImageTag;
 use cudock_facts::version::CudaRelease;
 
 use super::programs::{self, Copied, Part, part_of};
-use super::{copies, source_stage, system};
-use crate::context::{LintContext, Report};
+use super::sources::{copies, source_stage, system};
+use crate::context::LintContext;
+use crate::rule::Report;
 
 /// Commands that add no program which could load a library.
 const ADDS_NO_PROGRAM: &str = "adduser apt apt-get chmod chown dnf echo groupadd ldconfig ln microdnf mkdir rm set update-ca-certificates useradd yum";
@@ -122,7 +124,7 @@ fn linked_parts(context: &LintContext<'_>) -> Option<(ImageTag, BTreeSet<Part>)>
         }
     }
     let is_program = |path: &str| {
-        let path = cudock_dockerfile::absolute("/", path);
+        let path = absolute("/", path);
         programs::is_text(&path) || copied.iter().any(|one| one.path == path && one.program.output.is_some())
     };
     let from_stages = copies(context).filter(|(_, copy)| copy.from.is_some());

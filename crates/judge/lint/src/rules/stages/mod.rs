@@ -4,14 +4,11 @@ mod copies;
 mod devel;
 mod flavors;
 mod programs;
+mod sources;
 
-use cudock_dockerfile::{Copy, CopyFrom, Step, StepKind};
 use cudock_facts::finding::Severity;
-use cudock_facts::lookup::split_reference;
-use cudock_facts::tables::System;
 
-use super::Rule;
-use crate::context::LintContext;
+use crate::rule::Rule;
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
@@ -325,34 +322,3 @@ CMD [\"/app\"]
         check: devel::compiler_shipped,
     },
 ];
-
-/// The copies of the last stage, and of those it is built on.
-fn copies<'a>(context: &'a LintContext<'_>) -> impl Iterator<Item = (&'a Step<'a>, &'a Copy)> {
-    context.build.steps(context.build.last()).into_iter().filter_map(|step| match &step.kind {
-        StepKind::Copy(copy) => Some((step, copy)),
-        _ => None,
-    })
-}
-
-/// The repository and the tag of the image that a stage starts from.
-fn image<'a>(context: &'a LintContext<'_>, stage: usize) -> Option<(&'a str, &'a str)> {
-    let reference = &context.build.base_image(stage)?.reference;
-    reference.unknown.is_none().then(|| split_reference(&reference.text))
-}
-
-/// The distribution that a stage starts from.
-fn system<'a>(context: &'a LintContext<'_>, stage: usize) -> Option<&'a System> {
-    let (repository, tag) = image(context, stage)?;
-    context.facts.images().system(repository, tag)
-}
-
-/// A stage as messages name it.
-fn stage_name(context: &LintContext<'_>, stage: usize) -> String {
-    let name = context.build.stages.get(stage).and_then(|stage| stage.name.as_deref());
-    name.map_or_else(|| format!("stage {stage}"), |name| format!("stage `{name}`"))
-}
-
-/// The stage of the file that a copy is from.
-fn source_stage(copy: &Copy) -> Option<usize> {
-    copy.from.as_ref().and_then(CopyFrom::stage)
-}

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cudock_base::Span;
-use cudock_dockerfile::{Command, StepKind, absolute};
+use cudock_base::text::path::absolute;
+use cudock_dockerfile::{Command, StepKind};
 
-use super::{copies, source_stage};
+use super::sources::{copies, image, source_stage};
 use crate::context::LintContext;
 
 /// Maximum number of programs of one stage that are checked.
@@ -134,7 +135,7 @@ pub(super) fn is_text(path: &str) -> bool {
 
 /// The programs that a stage compiles, with those of the stages it is built on.
 fn programs(context: &LintContext<'_>, stage: usize) -> Vec<Program> {
-    let of_cuda = super::image(context, stage)
+    let of_cuda = image(context, stage)
         .is_some_and(|(repository, tag)| repository == "nvidia/cuda" && tag.contains("devel"));
     let mut in_files = None;
     let runs = context.build.steps(stage).into_iter().filter_map(|step| match &step.kind {

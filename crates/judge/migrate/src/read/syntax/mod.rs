@@ -1,5 +1,6 @@
 //! The structure of texts in many languages.
 
+mod assignments;
 pub(in crate::read) mod blocks;
 pub(in crate::read) mod brackets;
 pub(in crate::read) mod dialect;

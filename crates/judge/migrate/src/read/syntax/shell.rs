@@ -2,20 +2,12 @@
 
 use cudock_base::shell::{self, Snippet};
 
-use super::variables::Variables;
+use super::variables::{Located, Variables};
 
 /// An argument. Each part comes from one quoted string, one variable or one run of plain characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::read) struct ShellArg {
     parts: Vec<Located>,
-}
-
-/// A value with the bytes to change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::read) struct Located {
-    pub(in crate::read) text: String,
-    pub(in crate::read) start: usize,
-    pub(in crate::read) end: usize,
 }
 
 impl ShellArg {

@@ -4,10 +4,12 @@ use cudock_base::bug::Parts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::Edit;
 use super::names::{MODELS, MOVED};
 use crate::read::{Token, TokenKind};
 use crate::rewrite::python::{slice, statement_end};
+
+/// A replacement of some bytes.
+pub(super) type Edit = (Range<usize>, String);
 
 const MODELS_MODULE: &str = "azure.batch.models";
 

@@ -5,13 +5,12 @@ mod names;
 
 use cudock_base::bug::Parts;
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::path::Path;
 
 use super::python::{is_named, slice, statement_end};
 use super::{Source, Writer};
 use crate::read::{Token, TokenKind, python_tokens};
-use imports::Imports;
+use imports::{Edit, Imports};
 use names::{CLIENT_ARGUMENTS, ENUMERATIONS, KEYWORDS, MODELS, MOVED, OPERATIONS, UNCHANGED};
 
 /// Names that only old programs have.
@@ -55,9 +54,6 @@ pub(super) fn translate(source: Source<'_>, writer: &mut Writer<'_>) {
         "install it with `pip install 'azure-batch>=15' azure-identity`, and run it once against a test pool",
     );
 }
-
-/// A replacement of some bytes.
-type Edit = (Range<usize>, String);
 
 /// The text with all edits; of those that overlap, the first counts.
 fn applied(text: &str, mut edits: Vec<Edit>) -> String {

@@ -1,6 +1,6 @@
 //! Computes arithmetic and a few functions on values that are known.
 
-use super::{Argument, Expr, Value};
+use super::value::{Argument, Expr, Value};
 
 /// Maximum length of a list; search spaces are shorter.
 const LONGEST_RANGE: i64 = 10_000;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::{Argument, Expr, PythonCall, Value, evaluate, literal, slice};
+use super::value::{Argument, Expr, PythonCall, Value, slice};
+use super::{evaluate, literal};
 use crate::read::{Token, TokenKind};
 
 /// Deeper expressions are unknown.

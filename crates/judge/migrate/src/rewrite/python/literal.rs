@@ -1,6 +1,6 @@
 //! Numbers and strings as Python writes them.
 
-use super::Expr;
+use super::value::Expr;
 
 /// A number; integers that do not fit are unknown.
 pub(super) fn number<'t>(text: &str) -> Expr<'t> {

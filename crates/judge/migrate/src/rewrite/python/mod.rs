@@ -6,125 +6,17 @@
 mod evaluate;
 mod expression;
 mod literal;
+mod value;
 
 use cudock_base::bug::Parts;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use crate::read::{Token, TokenKind, python_tokens};
 use expression::Parser;
+pub(super) use value::{Expr, PythonCall, Value, is_named, slice};
 
 /// Calls that are kept; a program has a handful.
 const MOST_CALLS: usize = 1000;
-
-/// A value and where it stands.
-#[derive(Debug, Clone)]
-pub(super) struct Value<'t> {
-    /// Shared, so that a name that is used many times costs nothing.
-    pub(super) expr: Rc<Expr<'t>>,
-    /// The variable that it was taken from.
-    pub(super) name: Option<&'t str>,
-    pub(super) start: usize,
-    pub(super) end: usize,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Expr<'t> {
-    Text(String),
-    Int(i64),
-    Float(f64),
-    Bool(bool),
-    None,
-    /// A name without a known value, with its attributes.
-    Name(&'t str),
-    /// A list or tuple.
-    List(Vec<Value<'t>>),
-    Map(Vec<(Value<'t>, Value<'t>)>),
-    Call(PythonCall<'t>),
-    Unknown,
-}
-
-/// A call, or an index in brackets.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct PythonCall<'t> {
-    /// The name with its qualifiers; `.method` of another value.
-    pub(super) callee: &'t str,
-    pub(super) receiver: Option<Rc<Expr<'t>>>,
-    pub(super) arguments: Vec<Argument<'t>>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Argument<'t> {
-    pub(super) name: Option<&'t str>,
-    /// `*list` or `**map`.
-    pub(super) is_unpacked: bool,
-    pub(super) value: Value<'t>,
-}
-
-/// The text decides, not where it stands.
-impl PartialEq for Value<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.expr == other.expr
-    }
-}
-
-impl<'t> Value<'t> {
-    pub(super) fn text(&self) -> Option<&str> {
-        match &*self.expr {
-            Expr::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    #[allow(clippy::cast_precision_loss, reason = "numbers in programs are small")]
-    pub(super) fn number(&self) -> Option<f64> {
-        match &*self.expr {
-            Expr::Int(number) => Some(*number as f64),
-            Expr::Float(number) => Some(*number),
-            _ => None,
-        }
-    }
-
-    pub(super) fn call(&self) -> Option<&PythonCall<'t>> {
-        match &*self.expr {
-            Expr::Call(call) => Some(call),
-            _ => None,
-        }
-    }
-
-    /// A number, text or boolean as JSON.
-    pub(super) fn scalar(&self) -> Option<serde_json::Value> {
-        match &*self.expr {
-            Expr::Text(text) => Some(text.as_str().into()),
-            Expr::Int(number) => Some((*number).into()),
-            Expr::Float(number) => serde_json::Number::from_f64(*number).map(Into::into),
-            Expr::Bool(value) => Some((*value).into()),
-            _ => None,
-        }
-    }
-}
-
-impl<'t> PythonCall<'t> {
-    /// Whether a function of this name is called, whatever it is qualified by.
-    pub(super) fn is(&self, name: &str) -> bool {
-        is_named(self.callee, name)
-    }
-
-    /// The value of an argument, given by position among `order` or by name.
-    pub(super) fn argument(&self, order: &[&str], name: &str) -> Option<&Value<'t>> {
-        let given = || self.arguments.iter().filter(|argument| !argument.is_unpacked);
-        let by_name = given().find(|argument| argument.name == Some(name));
-        let position = order.iter().position(|known| *known == name);
-        let by_position =
-            || position.and_then(|position| given().filter(|argument| argument.name.is_none()).nth(position));
-        by_name.or_else(by_position).map(|argument| &argument.value).filter(|value| *value.expr != Expr::None)
-    }
-}
-
-/// Whether a qualified name ends with these segments.
-pub(super) fn is_named(qualified: &str, name: &str) -> bool {
-    qualified.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('.'))
-}
 
 /// The assignments and calls in a program.
 #[derive(Debug)]
@@ -218,10 +110,6 @@ pub(super) fn statement_end(tokens: &[Token], from: usize) -> usize {
         is_continued = token.kind == TokenKind::Mark(b'\\');
     }
     tokens.len()
-}
-
-pub(super) fn slice(text: &str, token: Token) -> &str {
-    text.part(token.start..token.end)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `cudock check`: the verdict on a subject for each target.
 
 mod images;
+mod labels;
 mod overview;
 mod reported;
 mod targets;

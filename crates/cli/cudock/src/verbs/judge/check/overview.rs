@@ -4,7 +4,7 @@ use cudock_compat::Verdict;
 use cudock_facts::finding::{Finding, Severity};
 
 use super::TargetResult;
-use super::text::{describe_error, verdict_label};
+use super::labels::{describe_error, verdict_label};
 use crate::finding_text::{self as findings, FindingText};
 use crate::output::{self, BOLD, DIM, RED, YELLOW, line, styled};
 

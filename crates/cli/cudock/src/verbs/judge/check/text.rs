@@ -2,21 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use anstyle::Style;
-use cudock_compat::{Failure, RULES, Target, Verdict};
+use cudock_compat::{RULES, Target, Verdict};
 
+use super::labels::{describe_error, verdict_label};
 use super::{TargetResult, overview};
 use crate::finding_text;
-use crate::output::{self, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
-
-pub(crate) fn verdict_label(verdict: Verdict) -> (Style, &'static str) {
-    let style = match verdict {
-        Verdict::Works | Verdict::Jit => GREEN,
-        Verdict::Cpu | Verdict::Fails => RED,
-        Verdict::Unknown => YELLOW,
-    };
-    (style, verdict.name())
-}
+use crate::output::{self, BOLD, DIM, line, styled};
 
 pub(crate) fn print(subject: &str, results: &[TargetResult], explain: bool) {
     if results.len() > 1 {
@@ -59,15 +50,6 @@ fn print_each(results: &[TargetResult], explain: bool) {
         if explain {
             print_rules(result);
         }
-    }
-}
-
-/// An error as it will be seen: CUDA's with number and name, others in their own words.
-pub(crate) fn describe_error(error: &Failure) -> String {
-    match error.code {
-        Some(code) => format!("error {code}, {}: {}", error.name, error.message),
-        None if error.message.is_empty() => error.name.clone(),
-        None => error.message.clone(),
     }
 }
 

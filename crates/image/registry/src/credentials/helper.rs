@@ -8,7 +8,7 @@ use cudock_base::files::is_executable;
 use cudock_base::{Secret, bounded_output};
 use serde::Deserialize;
 
-use crate::credentials::Credential;
+use super::credential::Credential;
 
 pub(crate) const PREFIX: &str = "docker-credential-";
 const LARGEST_ANSWER: u64 = 64 * 1024;
