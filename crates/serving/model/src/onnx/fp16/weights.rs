@@ -9,8 +9,8 @@ use cudock_mmap::Mmap;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::Fp16Stats;
 use super::graph::FLOAT16;
+use super::stats::Fp16Stats;
 use crate::onnx::tensor::{self, shorten};
 use crate::onnx::wire::WriteFields;
 

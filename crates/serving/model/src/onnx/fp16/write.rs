@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use cudock_base::protobuf::{FieldValue, Fields, WireValue};
 
-use super::Fp16Stats;
 use super::graph::{ElementType, FLOAT, FLOAT16, Form, Graph, Node, NodeKind, Role, Value, value_info};
 use super::operators::Compute;
+use super::stats::Fp16Stats;
 use super::weights::WeightStore;
 use crate::onnx::wire::WriteFields;
 
