@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use cudock_tensor::envelope::{self, Envelope, ResponseForm};
+use cudock_tensor::envelope::{self, Envelope};
 use cudock_tensor::{
-    DType, InferenceResponse, RequestError, RequestLimits, Signature, Tensor, TensorSpec, csv, predict,
+    DType, InferenceResponse, RequestError, RequestLimits, ResponseForm, Signature, Tensor, TensorSpec, csv,
+    predict,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;

@@ -20,7 +20,7 @@ use crate::model_data::ModelData;
 use crate::ort_tensor::{TensorNames, library_version};
 use crate::runner::{LoadedModel, Runner, SharedSession};
 use crate::signature::signature;
-use crate::{OnnxEngineSettings, fp16, providers};
+use crate::{OnnxEngineSettings, providers};
 
 /// A model loaded into this process. A crash of the library crashes this process, and a run that hangs cannot be
 /// stopped: servers use [`cudock_engine::IsolatedEngine`].
@@ -35,18 +35,6 @@ pub struct OnnxEngine {
 }
 
 impl OnnxEngine {
-    /// Loads the library and the model. Providers that cannot be used are skipped, with the reason in [`DeviceInfo`];
-    /// the CPU always works.
-    ///
-    /// A process can load only one ONNX Runtime library: a second path is an error.
-    pub fn load(settings: &OnnxEngineSettings) -> Result<Self, EngineError> {
-        if settings.kind.fp16 {
-            fp16::load(settings)
-        } else {
-            Self::open(settings, &ModelData::of_file(&settings.model))
-        }
-    }
-
     /// Opens the sessions of a model.
     pub(crate) fn open(settings: &OnnxEngineSettings, model: &ModelData) -> Result<Self, EngineError> {
         let environment = environment(settings)?;

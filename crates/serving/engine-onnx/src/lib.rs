@@ -12,6 +12,7 @@ mod engine;
 mod fp16;
 mod gpu;
 mod graph_capture;
+mod load;
 mod memory_limit;
 mod model_data;
 mod ort_tensor;

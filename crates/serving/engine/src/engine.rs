@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cudock_tensor::{DType, Signature, rows_range};
+use cudock_tensor::Signature;
 
-use crate::{Extent, LaneMemory, PrecisionReport};
+use crate::{EngineError, Extent, LaneMemory, OutputView, PrecisionReport};
 
 /// What computes: the CPU, or a GPU through one of its libraries. What a GPU library does not support runs on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -87,76 +87,6 @@ pub fn skip_reasons(skipped_providers: &[(Provider, String)]) -> String {
     let reasons = skipped_providers.iter().map(|(provider, reason)| format!("{provider:?}: {reason}"));
     let reasons: Vec<String> = reasons.collect();
     if reasons.is_empty() { "none was found".to_owned() } else { reasons.join("; ") }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    #[error("cannot use the engine library {}: {reason}", library.display())]
-    Library { library: PathBuf, reason: String },
-    #[error("cannot load {}: {reason}", model.display())]
-    Load { model: PathBuf, reason: String },
-    /// The batch failed; the engine can run the next one.
-    #[error("the engine failed: {0}")]
-    Failed(String),
-    /// Nothing was run, because the model does not take some rows; the engine can run the others.
-    #[error("the model does not take {}", show_rows(.0))]
-    InvalidRows(Vec<InvalidRow>),
-    /// The engine process has exited; all its lanes are unusable.
-    #[error("the engine died ({0})")]
-    Died(String),
-    /// The same, by a signal that others send, as the kernel does when memory is out: no fault of the batch.
-    #[error("the engine died ({0})")]
-    Killed(String),
-    /// The engine timed out and was killed; all its lanes are unusable.
-    #[error("the engine timed out after {} ms and was killed", .0.as_millis())]
-    TimedOut(Duration),
-    #[error("cannot allocate memory for a batch of {0} bytes")]
-    OutOfMemory(usize, #[source] std::io::Error),
-    /// The batch does not fit into the device's memory; the engine can run a smaller one.
-    #[error("the batch does not fit into the memory of the device: {0}")]
-    DeviceMemory(String),
-    /// The model would run on the CPU, and a GPU is required; why none is used.
-    #[error("a GPU is required and not used: {0}")]
-    NoGpu(String),
-}
-
-/// A row that the model does not take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidRow {
-    /// Its index in the batch.
-    pub row: usize,
-    pub reason: String,
-}
-
-fn show_rows(rows: &[InvalidRow]) -> String {
-    let rows = rows.iter().map(|InvalidRow { row, reason }| format!("row {row} ({reason})"));
-    rows.collect::<Vec<_>>().join(", ")
-}
-
-impl EngineError {
-    /// Whether the engine must be restarted.
-    pub fn is_fatal(&self) -> bool {
-        matches!(self, Self::Died(_) | Self::Killed(_) | Self::TimedOut(_))
-    }
-}
-
-/// One output of a batch, in memory that the lane's next batch will reuse.
-#[derive(Clone, Debug)]
-pub struct OutputView<'lane> {
-    pub dtype: DType,
-    pub shape: Vec<usize>,
-    /// Its bytes, in the layout of [`cudock_tensor::Tensor`].
-    pub data: &'lane [u8],
-}
-
-impl OutputView<'_> {
-    /// Its rows `from..to`; `None` if out of range.
-    pub fn rows(&self, from: usize, to: usize) -> Option<Self> {
-        let data = self.data.get(rows_range(self.dtype, &self.shape, self.data, from, to)?)?;
-        let mut shape = self.shape.clone();
-        *shape.first_mut()? = to - from;
-        Some(Self { dtype: self.dtype, shape, data })
-    }
 }
 
 /// Memory and execution of one batch at a time.

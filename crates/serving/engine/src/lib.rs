@@ -14,12 +14,15 @@
 mod channel;
 mod child;
 mod engine;
+mod error;
 mod independence;
 mod isolated;
 mod lane_memory;
 mod output;
+mod output_view;
 mod owner;
 mod precision;
+mod precision_report;
 mod process;
 mod test_data;
 mod warm_up;
@@ -27,13 +30,16 @@ mod wire;
 
 pub use child::serve_child;
 pub use engine::{
-    CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, InvalidRow, Lane, OutputView,
-    Provider, SharedEngine, SharedLane, skip_reasons,
+    CancelBatch, DeviceInfo, Engine, EngineSettings, ExitCheck, Lane, Provider, SharedEngine, SharedLane,
+    skip_reasons,
 };
+pub use error::{EngineError, InvalidRow};
 pub use independence::{RowCheck, check_rows};
 pub use isolated::IsolatedEngine;
 pub use lane_memory::{Extent, LaneMemory};
 pub use output::OutputSink;
+pub use output_view::OutputView;
 pub use owner::own_engine;
-pub use precision::{Difference, PrecisionReport, Sample, run_sample};
+pub use precision::{Sample, run_sample};
+pub use precision_report::{Difference, PrecisionReport};
 pub use warm_up::warm_up;

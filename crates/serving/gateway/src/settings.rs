@@ -3,13 +3,12 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::ParseIntError;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use cudock_base::{ErrorKind, Report};
 use cudock_batcher::BatcherSettings;
 use cudock_project::{ByteSize, GatewayOptions, TimeSpan};
-use cudock_server::{ApiKeys, Log, LogFormat, RateLimiter, ServerSettings};
+use cudock_server::{RateLimiter, ServerSettings};
 use cudock_trace::ExportSettings;
 use hyper::header::HeaderName;
 use hyper::http::uri::PathAndQuery;
@@ -107,31 +106,27 @@ impl GatewaySettings {
             return Err(GatewaySettingsError::NoUpstream);
         }
         let is_secure = upstreams.iter().any(|url| url.is_secure);
-        let processors = thread::available_parallelism().map_or(1, usize::from);
         let path = path("path", options.path.as_deref().unwrap_or("/predict"))?;
-        let memory = bytes_or(options.memory, 1 << 30).max(MIN_MEMORY);
+        let server = ServerSettings::new(listen(options, port)?);
+        let memory = bytes_or(options.memory, server.memory).max(MIN_MEMORY);
         let format = RowFormat::default();
         Ok(Self {
             server: ServerSettings {
-                listen: listen(options, port)?,
                 allow_hosts: options
                     .allow_hosts
                     .iter()
                     .flatten()
                     .map(|host| host.as_str().to_owned())
                     .collect(),
-                io_threads: options.io_threads.unwrap_or((processors / 2).clamp(1, 8)),
+                io_threads: options.io_threads.unwrap_or(server.io_threads),
                 memory,
-                connections: options.connections.unwrap_or(10_000).max(1),
-                client_timeout: time_or(options.client_timeout, 30_000),
-                drain_timeout: time_or(options.drain_timeout, 30_000),
-                keys: ApiKeys::default(),
-                tls: None,
-                log: Log::new(LogFormat::Off, false, std::io::sink()),
+                connections: options.connections.unwrap_or(server.connections).max(1),
+                client_timeout: options.client_timeout.map_or(server.client_timeout, |time| time.0),
+                drain_timeout: options.drain_timeout.map_or(server.drain_timeout, |time| time.0),
                 rate_limiter: options
                     .rate_limit
                     .map(|limit| Arc::new(RateLimiter::new(limit.per_second, limit.burst))),
-                exporter: None,
+                ..server
             },
             telemetry: None,
             tls: if is_secure { Some(tls::connector(options.upstream_ca.as_deref())?) } else { None },

@@ -101,15 +101,12 @@ fn main() {
         };
         let pool = requests(&recipe).unwrap();
         let settings = |load| LoadSettings {
-            address,
-            load,
             warm_up: Duration::from_millis(500),
             duration: Duration::from_secs(3),
             grace: Duration::from_secs(1),
-            threads: 1,
             connections: 512,
             check_every: 0,
-            seed: 1,
+            ..LoadSettings::new(address, load)
         };
         for clients in [1, 8, 32, 128] {
             let report = run(&settings(Load::Closed { clients }), &pool).unwrap();

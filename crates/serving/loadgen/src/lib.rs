@@ -11,6 +11,7 @@
 mod client;
 pub mod engine_bench;
 mod error;
+mod load;
 pub mod payload;
 mod prepare;
 pub mod results;
@@ -19,16 +20,18 @@ mod schedule;
 mod search;
 mod worker;
 
+pub use client::http_client::{HttpClient, record_expected};
+pub use client::http_response::HttpResponse;
 pub use client::metadata::{ModelMetadata, model_metadata, model_names};
 pub use client::repository::{ModelRepository, ModelsReport};
 pub use client::request::LoadRequest;
 pub use client::response::BadResponse;
 pub use client::server_url::ServerUrl;
-pub use client::{HttpClient, HttpResponse, record_expected};
 pub use error::LoadError;
+pub use load::{Load, LoadSettings};
 pub use prepare::{Prepared, RequestOptions, prepare};
 pub use results::report::{Latency, LoadReport, Timeline};
 pub use results::verify::Expected;
-pub use run::{Load, LoadSettings, run};
+pub use run::run;
 pub use schedule::Arrivals;
 pub use search::{RateSearch, SearchStep, highest_rate};

@@ -7,10 +7,10 @@ use std::time::Duration;
 use cudock_base::UsageError;
 use cudock_tensor::DType;
 
+use crate::client::http_client::{HttpClient, record_expected};
 use crate::client::metadata::{ModelMetadata, model_metadata, model_names};
 use crate::client::request::LoadRequest;
 use crate::client::server_url::ServerUrl;
-use crate::client::{HttpClient, record_expected};
 use crate::error::LoadError;
 use crate::payload::{self, BenchProtocol, InputShape, ModelInput, Recipe, ShapeOfRow};
 

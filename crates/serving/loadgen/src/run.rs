@@ -1,45 +1,13 @@
 //! Runs a load on all threads and reports.
 
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::results::counters::{LoadCounters, Window};
-use crate::schedule::{Arrivals, Schedule};
+use crate::schedule::Schedule;
 use crate::worker::{LoadSource, WorkerConfig, work};
-use crate::{LoadError, LoadReport, LoadRequest};
-
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Load {
-    /// Clients that send their next request after the response to the last one. A slow server gets fewer requests.
-    Closed { clients: usize },
-    /// Requests at a fixed rate, whatever the server does, like those of many independent users. Latency is measured
-    /// from the intended send time.
-    Open {
-        /// Requests per second.
-        rate: f64,
-        arrivals: Arrivals,
-    },
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadSettings {
-    pub address: SocketAddr,
-    pub load: Load,
-    /// Warm-up that is not measured.
-    pub warm_up: Duration,
-    pub duration: Duration,
-    /// How long to wait for responses after that.
-    pub grace: Duration,
-    pub threads: usize,
-    /// Limit the connections of an open loop.
-    pub connections: usize,
-    /// Verify every n-th response; 0 for none.
-    pub check_every: u64,
-    pub seed: u64,
-}
+use crate::{Load, LoadError, LoadReport, LoadRequest, LoadSettings};
 
 pub fn run(settings: &LoadSettings, requests: &[LoadRequest]) -> Result<LoadReport, LoadError> {
     if requests.is_empty() {
@@ -62,7 +30,7 @@ pub fn run(settings: &LoadSettings, requests: &[LoadRequest]) -> Result<LoadRepo
         Load::Open { .. } => settings.threads.max(1),
     };
     let config = |number: usize| WorkerConfig {
-        address: settings.address,
+        settings,
         requests,
         source: match settings.load {
             Load::Closed { clients } => LoadSource::Closed(part(clients, number, threads)),
@@ -72,8 +40,6 @@ pub fn run(settings: &LoadSettings, requests: &[LoadRequest]) -> Result<LoadRepo
             ),
         },
         window,
-        grace: settings.grace,
-        check_every: settings.check_every,
         first_request: requests.len() * number / threads,
     };
     let mut total = LoadCounters::new(window);

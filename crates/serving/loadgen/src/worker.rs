@@ -1,14 +1,13 @@
 //! One thread of the generator: an event loop over its share of the connections.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::client::connection::{Connection, Exchange, ExchangeState};
 use crate::client::poll::Poll;
 use crate::results::counters::{LoadCounters, Window};
 use crate::schedule::Schedule;
-use crate::{LoadError, LoadRequest};
+use crate::{LoadError, LoadRequest, LoadSettings};
 
 /// Pause of a client of a closed loop after a failure.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -26,13 +25,10 @@ pub(crate) enum LoadSource {
 /// The part of a run for one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerConfig<'a> {
-    pub(crate) address: SocketAddr,
+    pub(crate) settings: &'a LoadSettings,
     pub(crate) requests: &'a [LoadRequest],
     pub(crate) source: LoadSource,
     pub(crate) window: Window,
-    pub(crate) grace: Duration,
-    /// Verify every n-th response; 0 for none.
-    pub(crate) check_every: u64,
     /// First index in the pool.
     pub(crate) first_request: usize,
 }
@@ -93,7 +89,7 @@ impl Worker<'_> {
             }
         }
         let end = self.config.window.end;
-        let last = end + self.config.grace;
+        let last = end + self.config.settings.grace;
         loop {
             let now = Instant::now();
             let over = now >= end && self.busy == 0 && self.scheduled().is_none();
@@ -191,13 +187,12 @@ impl Worker<'_> {
         self.next_request = request + 1;
         let Some(prepared) = self.config.requests.get(request) else { return Ok(()) };
         self.sent += 1;
-        let check = self.config.check_every > 0
-            && self.sent.is_multiple_of(self.config.check_every)
-            && prepared.expected.is_some();
+        let check_every = self.config.settings.check_every;
+        let check = check_every > 0 && self.sent.is_multiple_of(check_every) && prepared.expected.is_some();
         let Some(slot) = self.slots.get_mut(number) else { return Ok(()) };
         if slot.connection.is_none() {
             slot.generation = slot.generation.wrapping_add(1);
-            match Connection::open(self.config.address) {
+            match Connection::open(self.config.settings.address) {
                 Ok(connection) => {
                     let token = u64::from(slot.generation) << 32 | number as u64;
                     self.poll.watch(connection.stream(), token)?;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::ModelError;
-use crate::{Model, file, has_extension, onnx, safetensors};
+use crate::file::{self, has_extension};
+use crate::{Model, onnx, safetensors};
 
 /// A directory with more entries is not a model.
 const MAX_ENTRIES: usize = 10_000;
@@ -18,7 +19,7 @@ pub(crate) fn read(directory: &Path) -> Result<Model, ModelError> {
     }
     let parts = directories.iter().map(|inner| from_files(&entries(inner)?.0));
     let parts = parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
-    parts.reduce(combine).ok_or_else(|| ModelError::NoModel { path: directory.to_owned() })
+    parts.reduce(Model::combine).ok_or_else(|| ModelError::NoModel { path: directory.to_owned() })
 }
 
 /// Files and directories, sorted by name and without hidden ones.
@@ -53,11 +54,11 @@ fn from_files(files: &[PathBuf]) -> Result<Option<Model>, ModelError> {
     let graphs: Vec<&PathBuf> = files.iter().filter(|path| has_extension(path, "onnx")).collect();
     let chosen = graphs.iter().find(|path| name(path) == "model.onnx");
     if let Some(only) = chosen.or(if let [only] = graphs.as_slice() { Some(only) } else { None }) {
-        return file(only).map(Some);
+        return file::read(only).map(Some);
     }
     let parts: Result<Vec<Model>, ModelError> =
         graphs.into_iter().map(|path| onnx::read_file(path, &cudock_mmap::map(path)?)).collect();
-    Ok(parts?.into_iter().reduce(combine))
+    Ok(parts?.into_iter().reduce(Model::combine))
 }
 
 /// `model.fp16.safetensors` next to `model.safetensors` is a variant of the same model.
@@ -69,15 +70,6 @@ fn without_variants(files: &[PathBuf]) -> Vec<PathBuf> {
         stem.is_some_and(|(stem, _)| names.contains(&format!("{stem}.safetensors")))
     };
     files.iter().filter(|path| !is_variant(path)).cloned().collect()
-}
-
-/// Combines two models that are loaded together.
-pub(crate) fn combine(mut one: Model, other: Model) -> Model {
-    one.files.extend(other.files);
-    one.on_disk = one.on_disk.saturating_add(other.on_disk);
-    one.tensors.merge(other.tensors);
-    one.activations = one.activations.zip(other.activations).map(|(one, other)| one.followed_by(other));
-    one
 }
 
 fn name(path: &Path) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::has_extension;
+use crate::file::has_extension;
 
 /// Extensions of files that are models.
 const OWN: [&str; 9] = ["pt", "pth", "pt2", "torchscript", "safetensors", "pkl", "pickle", "joblib", "ubj"];

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::directory::combine;
 use crate::error::ModelError;
 use crate::format::NumberFormat;
 use crate::tensor_stats::TensorStats;
@@ -193,7 +192,7 @@ pub(crate) fn read_files(files: &[PathBuf]) -> Result<Model, ModelError> {
         activations: None,
     };
     for file in files {
-        model = combine(model, read_file(file, &cudock_mmap::map(file)?)?);
+        model = model.combine(read_file(file, &cudock_mmap::map(file)?)?);
     }
     Ok(model)
 }

@@ -12,18 +12,20 @@ mod http;
 mod metrics;
 mod model;
 mod page;
+mod proc;
 mod read_tracker;
 mod reply;
 mod service;
 mod settings;
 
 use error::ServeError;
-pub use http::{Dialects, Server, ServerError, VertexRoutes};
+pub use http::{Server, ServerError};
 pub use model::RepositoryError;
 pub use service::{LoadError, ModelService};
 pub use settings::{
-    DeviceReading, EngineKind, InputSettings, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices,
-    ServeSettings, SettingsError, StartEngine, locate_models, options_in, platform_model, platform_options,
+    DeviceReading, Dialects, EngineKind, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices,
+    ServeSettings, SettingsError, StartEngine, VertexRoutes, locate_models, options_in, platform_model,
+    platform_options,
 };
 
 /// Number of copies of a large request's tensors while it runs: the tensors and the engine's input.

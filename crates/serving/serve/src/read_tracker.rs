@@ -11,7 +11,14 @@ use std::sync::{Arc, Mutex};
 use cudock_base::lock;
 use tokio::sync::Notify;
 
-use crate::model::Queue;
+/// A queue that waits with its batches until a thread has nothing more to read.
+pub(crate) trait SubmissionQueue: Send + Sync {
+    /// The number of requests that were submitted so far.
+    fn submitted(&self) -> u64;
+
+    /// Reports that the calling thread has nothing left to read.
+    fn on_reads_drained(&self);
+}
 
 thread_local! {
     static TRACKER: RefCell<Option<Arc<SubmittedQueues>>> = const { RefCell::new(None) };
@@ -20,7 +27,7 @@ thread_local! {
 /// Queues to which this thread has submitted requests and that wait until its reads are drained.
 #[derive(Default)]
 struct SubmittedQueues {
-    queues: Mutex<Vec<Arc<Queue>>>,
+    queues: Mutex<Vec<Arc<dyn SubmissionQueue>>>,
     submitted: Notify,
 }
 
@@ -33,7 +40,7 @@ impl ReadTracker {
         let tracker = Arc::new(SubmittedQueues::default());
         TRACKER.set(Some(Arc::clone(&tracker)));
         async move {
-            let mut queues: Vec<(Arc<Queue>, u64)> = Vec::new();
+            let mut queues: Vec<(Arc<dyn SubmissionQueue>, u64)> = Vec::new();
             loop {
                 tracker.submitted.notified().await;
                 loop {
@@ -63,12 +70,12 @@ impl ReadTracker {
     }
 
     /// Records that this thread has submitted a request to the queue.
-    pub(crate) fn on_submitted(queue: &Arc<Queue>) {
+    pub(crate) fn on_submitted(queue: Arc<dyn SubmissionQueue>) {
         TRACKER.with_borrow(|tracker| match tracker {
             Some(tracker) => {
                 let mut queues = lock(&tracker.queues);
-                if !queues.iter().any(|known| Arc::ptr_eq(known, queue)) {
-                    queues.push(Arc::clone(queue));
+                if !queues.iter().any(|known| Arc::ptr_eq(known, &queue)) {
+                    queues.push(queue);
                 }
                 let first = queues.len() == 1;
                 drop(queues);

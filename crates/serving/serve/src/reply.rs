@@ -18,8 +18,15 @@ use tokio::sync::Notify;
 
 use crate::ServeError;
 use crate::metrics::RunTimes;
-use crate::model::{Queue, Unanswered};
-use crate::read_tracker::ReadTracker;
+use crate::read_tracker::{ReadTracker, SubmissionQueue};
+
+/// The outcome of a request without a response.
+#[derive(Clone)]
+pub(crate) enum Unanswered {
+    /// It did not run, because the model was replaced or the server is shutting down. These are its inputs.
+    Returned(Vec<Tensor>),
+    Failed(ServeError),
+}
 
 pub(crate) type InferenceResult = Result<TimedResponse, Unanswered>;
 
@@ -39,7 +46,7 @@ thread_local! {
 pub(crate) struct ReplyQueue {
     replies: Mutex<Vec<Reply>>,
     /// Queues whose lanes wait until the responses are written and the next requests are read.
-    queues: Mutex<Vec<Arc<Queue>>>,
+    queues: Mutex<Vec<Arc<dyn SubmissionQueue>>>,
     arrived: Notify,
 }
 
@@ -63,13 +70,13 @@ impl ReplyQueue {
                     slot.put(result);
                 }
                 for queue in lock(&reply_queue.queues).drain(..) {
-                    ReadTracker::on_submitted(&queue);
+                    ReadTracker::on_submitted(queue);
                 }
             }
         }
     }
 
-    fn push(&self, batch: &mut Vec<Reply>, queue: Option<&Arc<Queue>>) {
+    fn push(&self, batch: &mut Vec<Reply>, queue: Option<&Arc<dyn SubmissionQueue>>) {
         lock(&self.replies).append(batch);
         lock(&self.queues).extend(queue.cloned());
         self.arrived.notify_one();
@@ -79,11 +86,11 @@ impl ReplyQueue {
 /// Collects replies, grouped by thread.
 pub(crate) struct ReplyBatch {
     per_thread: Vec<(Arc<ReplyQueue>, Vec<Reply>)>,
-    queue: Option<Arc<Queue>>,
+    queue: Option<Arc<dyn SubmissionQueue>>,
 }
 
 impl ReplyBatch {
-    pub(crate) fn new(queue: Option<Arc<Queue>>) -> Self {
+    pub(crate) fn new(queue: Option<Arc<dyn SubmissionQueue>>) -> Self {
         Self { per_thread: Vec::new(), queue }
     }
 

@@ -13,6 +13,7 @@ mod request;
 mod resources;
 mod server;
 mod settings;
+mod shared;
 
 pub use connection::drain::DrainSignal;
 pub use connection::monitor::ConnectionActivity;
@@ -28,7 +29,8 @@ pub use metrics::log::{Log, LogFormat};
 pub use metrics::prometheus::Exposition;
 pub use options::{API_KEYS, ServerOptions};
 pub use request::body::RequestBody;
-pub use request::compression::{ContentEncoding, InflateError};
+pub use request::compression::InflateError;
+pub use request::content_encoding::ContentEncoding;
 pub use request::keys::{ApiKeys, KeysError};
 pub use request::origin::Effect;
 pub use request::rejection::{HttpRejection, write_retry_after};

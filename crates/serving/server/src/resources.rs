@@ -10,7 +10,7 @@ use hyper::http::response::Parts;
 use crate::connection::drain::DrainSignal;
 use crate::limits::memory::{Budget, Reservation};
 use crate::limits::worker_pool::{MAX_INLINE_PARSE, WorkerPool};
-use crate::request::compression::ContentEncoding;
+use crate::request::content_encoding::ContentEncoding;
 use crate::settings::ServerSettings;
 
 /// Shorter bodies are not worth compressing.

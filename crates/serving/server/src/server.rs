@@ -26,6 +26,7 @@ use crate::limits::memory::Budget;
 use crate::request::origin::Reach;
 use crate::resources::ServerResources;
 use crate::settings::ServerSettings;
+use crate::shared::ServerShared;
 
 /// Backlog of connections that were not accepted yet.
 const BACKLOG: i32 = 4096;
@@ -39,9 +40,6 @@ const DRAIN_GRACE: Duration = Duration::from_millis(200);
 const TASKS_PER_POLL: u32 = 16;
 /// How long to wait at the end until the last traces are sent.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait for an evicted connection before another one is evicted.
-const EVICT_INTERVAL: Duration = Duration::from_millis(20);
-
 /// An error that prevents the server from running.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -78,21 +76,6 @@ pub struct Server {
     drain: DrainSignal,
     listeners: Vec<TcpListener>,
     tls: Option<Tls>,
-    first_reserved: i32,
-}
-
-pub(crate) struct ServerShared<H> {
-    pub(crate) handler: H,
-    pub(crate) settings: ServerSettings,
-    pub(crate) drain: DrainSignal,
-    budget: Arc<Budget>,
-    tls: Option<Tls>,
-    ending: watch::Receiver<bool>,
-    connections: AtomicUsize,
-    /// Notified when a connection has ended.
-    ended: Notify,
-    monitors: Vec<ConnectionMonitor>,
-    /// The lowest file descriptor that connections may not use.
     first_reserved: i32,
 }
 
@@ -230,36 +213,6 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
-impl<H: Handler> ServerShared<H> {
-    /// Reloads keys and certificates if they have changed. The previous ones stay if the new ones cannot be used.
-    fn refresh_credentials(&self) {
-        let settings = &self.settings;
-        let report = |what: &str, outcome: Result<bool, String>| match outcome {
-            Ok(false) => {}
-            Ok(true) => settings.log.event(&format!("{what}_reloaded"), &[]),
-            Err(error) => settings.log.event(&format!("{what}_not_reloaded"), &[("error", &error)]),
-        };
-        report("keys", settings.keys.refresh().map_err(|error| error.to_string()));
-        if let Some(tls) = &self.tls {
-            report("certificate", tls.refresh().map_err(|error| error.to_string()));
-        }
-    }
-
-    /// Waits until another connection can be accepted, closing the one that has been idle longest.
-    async fn make_room(&self) {
-        let before = self.connections.load(Ordering::Acquire);
-        loop {
-            let ended = self.ended.notified();
-            ConnectionMonitor::evict_oldest(&self.monitors);
-            // Another connection may have become idle meanwhile.
-            let _ = tokio::time::timeout(EVICT_INTERVAL, ended).await;
-            if self.connections.load(Ordering::Acquire) < before.max(1) {
-                return;
-            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use cudock_trace::{ExportSettings, Exporter, ReadMetrics};
@@ -11,7 +12,7 @@ use hyper::header::HeaderMap;
 
 use crate::connection::monitor::ConnectionActivity;
 use crate::limits::rate_limit::RateLimiter;
-use crate::metrics::log::Log;
+use crate::metrics::log::{Log, LogFormat};
 use crate::request::keys::ApiKeys;
 use crate::request::rejection::HttpRejection;
 
@@ -42,6 +43,25 @@ pub struct ServerSettings {
 }
 
 impl ServerSettings {
+    /// The default settings, without keys and TLS, and with a log that is off.
+    pub fn new(listen: Vec<SocketAddr>) -> Self {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            listen,
+            allow_hosts: Vec::new(),
+            io_threads: (processors / 2).clamp(1, 8),
+            memory: 1 << 30,
+            connections: 10_000,
+            client_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(30),
+            keys: ApiKeys::default(),
+            tls: None,
+            log: Log::new(LogFormat::Off, false, io::sink()),
+            rate_limiter: None,
+            exporter: None,
+        }
+    }
+
     /// Sends traces of requests, and these metrics, to a collector from now on.
     pub fn export(&mut self, settings: ExportSettings, metrics: ReadMetrics) -> io::Result<()> {
         let log = self.log.clone();

@@ -1,13 +1,14 @@
 //! The JSON around inputs and outputs: that of `/predict`, and that of other model servers.
 
 use crate::check::output_index;
+use crate::inputs::read_inputs;
 use crate::json::{Cursor, SeenKeys, write as text};
-use crate::predict::{Parameters, read_inputs};
+use crate::parameters::Parameters;
 use crate::response_error::append;
 use crate::suggestion::{alternatives, truncated};
 use crate::{
     InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,
-    Signature, Tensor,
+    ResponseForm, Signature, Tensor,
 };
 
 /// Where the requests of an API have the input, and what their responses look like.
@@ -20,20 +21,6 @@ pub struct Envelope {
     /// Whether `outputs`, `parameters` and `id` have their meaning and any other key is an error. Otherwise, all of them
     /// are ignored.
     pub strict: bool,
-}
-
-/// The JSON form of a response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ResponseForm {
-    /// `{"prediction": …, "device": …}`
-    #[default]
-    Prediction,
-    /// `{"predictions": […]}`, where several outputs are an object for each row.
-    Rows,
-    /// `{"outputs": …}`, where several outputs are one object.
-    Columns,
-    /// The outputs and nothing around them.
-    Bare,
 }
 
 /// The envelope of [`crate::predict`].

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::envelope::ResponseForm;
 use crate::json::write::most_bytes;
-use crate::{Signature, Tensor};
+use crate::{ResponseForm, Signature, Tensor};
 
 /// A request, checked against the signature of its model.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,21 +52,5 @@ impl InferenceResponse {
     /// The bytes of all outputs.
     pub fn size(&self) -> usize {
         self.outputs.iter().map(|tensor| tensor.data().len()).sum()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestLimits {
-    /// Maximum number of bytes of a body, after decompression.
-    pub body: usize,
-    /// Maximum number of dimensions of a tensor.
-    pub rank: usize,
-    /// Maximum number of elements of a tensor.
-    pub elements: usize,
-}
-
-impl Default for RequestLimits {
-    fn default() -> Self {
-        Self { body: 64 << 20, rank: 16, elements: 64 << 20 }
     }
 }

@@ -5,12 +5,14 @@
 //! nor clocks and is tested on generated surfaces.
 
 mod chart;
+mod options;
 mod report;
 pub mod search;
 mod serve_space;
 mod trial_server;
 mod tuner;
 
+pub use options::TuneOptions;
 pub use report::TuneReport;
 pub use serve_space::AxisFilter;
-pub use tuner::{TuneError, TuneOptions, tune};
+pub use tuner::{TuneError, tune};

@@ -12,6 +12,7 @@ use serde::Serialize;
 use similar::TextDiff;
 
 use crate::chart::{Point, terminal};
+use crate::options::TuneOptions;
 use crate::search::{Best, Config, Measurement, Rival, Search};
 use crate::serve_space::{ServeSpace, SettingMap};
 
@@ -83,9 +84,8 @@ struct TrialReport {
 
 /// Inputs of a report.
 pub(crate) struct ReportInput<'a> {
-    pub(crate) model: &'a Path,
+    pub(crate) options: &'a TuneOptions<'a>,
     pub(crate) device: DeviceChoice,
-    pub(crate) target_p99: Option<Duration>,
     pub(crate) elapsed: Duration,
     pub(crate) is_interrupted: bool,
     pub(crate) search: &'a Search,
@@ -126,19 +126,19 @@ impl TuneReport {
         let diff = diff.unified_diff().context_radius(1).to_string();
         Self {
             schema: 1,
-            model: input.model.display().to_string(),
+            model: input.options.path.display().to_string(),
             device: match input.device {
                 DeviceChoice::Cuda => "cuda",
                 DeviceChoice::TensorRt => "tensorrt",
                 DeviceChoice::Auto | DeviceChoice::Cpu => "cpu",
             },
-            target_p99_ms: input.target_p99.map(|target| target.as_secs_f64() * 1e3),
+            target_p99_ms: input.options.target_p99.map(|target| target.as_secs_f64() * 1e3),
             seconds: input.elapsed.as_secs_f64(),
             interrupted: input.is_interrupted,
             gain: rival.as_ref().map(|rival| rival.gain).or(ratio),
             gain_error: rival.and_then(|rival| rival.error),
             tied: tied.map(|tied| TiedRun { run: run(tied.best), gain: tied.gain, gain_error: tied.error }),
-            target_met: best.as_ref().is_some_and(|best| best.measured.is_within(input.target_p99)),
+            target_met: best.as_ref().is_some_and(|best| best.measured.is_within(input.options.target_p99)),
             trials: trials.collect(),
             current,
             best,

@@ -41,6 +41,15 @@ pub(crate) enum SettingValue {
     Name(&'static str),
 }
 
+impl SettingValue {
+    fn count(&self) -> Option<usize> {
+        match self {
+            Self::Count(count) => Some(*count),
+            _ => None,
+        }
+    }
+}
+
 /// Formats the value as TOML.
 impl fmt::Display for SettingValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,10 +154,7 @@ impl ServeSpace {
                 axis.values.push(axis.current.clone());
             }
             // Counts are in order, so that neighbors are similar.
-            axis.values.sort_by_key(|value| match value {
-                SettingValue::Count(count) => *count,
-                _ => 0,
-            });
+            axis.values.sort_by_key(|value| value.count().unwrap_or_default());
         }
         let on_gpu = options.device.is_some_and(DeviceChoice::is_gpu);
         let preferred = options.preferred.clone().unwrap_or_default();
@@ -193,22 +199,17 @@ impl ServeSpace {
         }
         // The processors for one batch, for as many batches as possible, and what is between.
         let threads = self.axes.iter().find(|axis| axis.key == "threads").map(|axis| axis.values.as_slice());
-        let split = |value: &SettingValue| match value {
-            Count(threads) => {
-                let lanes = (self.processors / (*threads).max(1)).max(1);
-                Some(self.config(&[("threads", Count(*threads)), ("lanes", Count(lanes))]))
-            }
-            _ => None,
+        let split = |value: &SettingValue| {
+            let threads = value.count()?;
+            let lanes = (self.processors / threads.max(1)).max(1);
+            Some(self.config(&[("threads", Count(threads)), ("lanes", Count(lanes))]))
         };
         threads.unwrap_or_default().iter().filter_map(split).collect()
     }
 
     /// Rows in flight that keep the current settings busy: one batch for each lane, and one that waits.
     pub(crate) fn busy_rows(&self) -> usize {
-        let count = |key: &str| match self.current.get(key) {
-            Some(SettingValue::Count(count)) => *count,
-            _ => 1,
-        };
+        let count = |key: &str| self.current.get(key).and_then(SettingValue::count).unwrap_or(1);
         count("max_batch") * count("lanes") * 2
     }
 
@@ -219,10 +220,8 @@ impl ServeSpace {
 
     /// The preferred sizes of a combination.
     fn preferred(&self, config: &Config) -> Vec<usize> {
-        let max_batch = match self.value(config, "max_batch").or(self.current.get("max_batch")) {
-            Some(SettingValue::Count(count)) => *count,
-            _ => 1,
-        };
+        let max_batch = self.value(config, "max_batch").or(self.current.get("max_batch"));
+        let max_batch = max_batch.and_then(SettingValue::count).unwrap_or(1);
         let within =
             |sizes: &[usize]| sizes.iter().copied().filter(|size| *size <= max_batch).collect::<Vec<_>>();
         let own = within(&self.preferred);
@@ -302,10 +301,7 @@ struct Rules {
 
 impl Rules {
     fn new(space: &ServeSpace, current: &Config) -> Self {
-        let number = |value: &SettingValue| match value {
-            SettingValue::Count(count) => *count,
-            _ => 0,
-        };
+        let number = |value: &SettingValue| value.count().unwrap_or_default();
         let axes = space.axes.iter().map(|axis| (axis.key, axis.values.iter().map(number).collect()));
         let max_threads = if space.on_gpu { usize::MAX } else { space.processors.saturating_mul(2) };
         Self { axes: axes.collect(), max_threads, current: current.clone() }
@@ -412,21 +408,13 @@ fn written_keys(options: &ServeOptions) -> SettingMap {
         ("lanes", options.lanes.map(Count)),
         ("sessions", options.sessions.map(Count)),
         ("max_batch", options.max_batch.map(Count)),
-        ("precision", options.precision.map(|precision| Name(precision_name(precision)))),
+        ("precision", options.precision.map(|precision| Name(precision.name()))),
         ("nhwc", options.nhwc.map(Switch)),
         (GRAPHS, options.graphs.map(Switch)),
         (PAD_ROWS, options.pad_rows.map(Switch)),
         (PREFERRED_KEY, options.preferred.clone().map(Counts)),
     ];
     written.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
-}
-
-fn precision_name(precision: Precision) -> &'static str {
-    match precision {
-        Precision::Fp32 => "fp32",
-        Precision::Fp16 => "fp16",
-        Precision::Bf16 => "bf16",
-    }
 }
 
 /// The values of all searched settings that options result in.
@@ -438,7 +426,7 @@ fn values_of(model: &TunedModel, options: &ServeOptions) -> Result<SettingMap, S
         EngineKind::Onnx(onnx) => onnx.sessions,
         EngineKind::Python(_) => 1,
     };
-    let precision = precision_name(options.precision.unwrap_or(Precision::Fp32));
+    let precision = options.precision.unwrap_or(Precision::Fp32).name();
     let preferred = match (options.graphs, options.pad_rows) {
         (Some(true), _) => GRAPHS,
         (_, Some(true)) => PAD_ROWS,

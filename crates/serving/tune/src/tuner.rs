@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 use cudock_base::text::format::duration;
 use cudock_base::{ErrorKind, FileError, Report, UsageError, files};
 use cudock_loadgen::results::text::{count, label};
-use cudock_loadgen::{Load, LoadError, LoadSettings, RequestOptions};
+use cudock_loadgen::{Load, LoadError, LoadSettings};
 use cudock_project::{DeviceChoice, FILE_NAME, ProjectError, edit_serve};
 use cudock_serve::{ModelSource, SettingsError, locate_models};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::options::TuneOptions;
 use crate::report::{ReportInput, TuneReport, describe};
 use crate::search::{Config, FINALISTS, Ladder, Measurement, Record, Search, SearchSettings, Trial};
-use crate::serve_space::{AxisFilter, ServeSpace, TuneSpaceError, TunedModel};
+use crate::serve_space::{ServeSpace, TuneSpaceError, TunedModel};
 use crate::trial_server::{TrialError, TrialServer};
 
 /// The default time of a search, of one measurement, and of the warm-up before it.
@@ -33,28 +34,6 @@ const FIRST_START: Duration = Duration::from_secs(600);
 const MAX_CLIENTS: usize = 1024;
 /// Rows that a server queues by default.
 const QUEUE_ROWS: usize = 4096;
-
-pub struct TuneOptions<'a> {
-    /// A model file or a project.
-    pub path: &'a Path,
-    /// The device, if it is not that of `cudock.toml`.
-    pub device: Option<DeviceChoice>,
-    pub requests: RequestOptions<'a>,
-    pub target_p99: Option<Duration>,
-    /// `None`: three minutes, or no limit for an exhaustive grid.
-    pub time: Option<Duration>,
-    /// Numbers of clients to try; chosen by the search if empty.
-    pub clients: &'a [usize],
-    pub duration: Option<Duration>,
-    pub warm_up: Option<Duration>,
-    /// Threads of the load generator.
-    pub threads: Option<usize>,
-    pub axes: &'a [AxisFilter],
-    /// Whether every combination is measured.
-    pub is_exhaustive: bool,
-    /// Whether `cudock.toml` is changed.
-    pub is_written: bool,
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
@@ -176,9 +155,8 @@ pub fn tune(
         manifest.write(&edited)?;
     }
     Ok(TuneReport::new(&ReportInput {
-        model: options.path,
+        options,
         device,
-        target_p99: options.target_p99,
         elapsed,
         is_interrupted: interrupted.load(Ordering::Relaxed),
         search: &search,
@@ -328,16 +306,15 @@ impl Tuner<'_> {
         let Some((_, server)) = server else {
             return Err(TrialError::Failed("the server is gone".to_owned()));
         };
+        let load = Load::Closed { clients: trial.clients };
         let settings = LoadSettings {
-            address: server.requests.address,
-            load: Load::Closed { clients: trial.clients },
             warm_up: if is_fresh { self.warm_up * FIRST_WARM_UP } else { self.warm_up },
             duration: trial.duration,
             grace: GRACE,
             threads: self.threads,
-            connections: trial.clients,
             check_every: 0,
             seed: self.options.requests.seed,
+            ..LoadSettings::new(server.requests.address, load)
         };
         Ok(Measurement::of(&cudock_loadgen::run(&settings, &server.requests.requests)?))
     }

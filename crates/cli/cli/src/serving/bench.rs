@@ -1,12 +1,14 @@
 //! The arguments of `cudock bench`.
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use cudock_loadgen::Arrivals;
+use cudock_loadgen::engine_bench::EngineBench;
 use cudock_loadgen::payload::{BenchProtocol, ShapeOfRow};
+use cudock_loadgen::{Arrivals, Load, LoadSettings, RequestOptions};
 use cudock_project::{DeviceChoice, TimeSpan};
-use cudock_tune::AxisFilter;
+use cudock_tune::{AxisFilter, TuneOptions};
 
 use cudock_project::choice;
 
@@ -87,15 +89,15 @@ pub struct BenchArgs {
     pub bodies: usize,
 
     /// Compare every Nth response with the response to the same request alone; 0 to disable
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(long, value_name = "N", default_value_t = LoadSettings::CHECK_EVERY)]
     pub check_every: u64,
 
     /// Seed the random bodies and arrivals
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = LoadSettings::SEED)]
     pub seed: u64,
 
     /// Limit the connections of an open loop
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = LoadSettings::CONNECTIONS)]
     pub connections: usize,
 
     /// Generate load with N threads [default: 1; up to 4 with --tune]
@@ -123,6 +125,68 @@ pub struct BenchArgs {
 
     #[command(flatten)]
     pub tuning: TuneArgs,
+}
+
+impl BenchArgs {
+    /// The requests of a load.
+    pub fn requests(&self) -> RequestOptions<'_> {
+        RequestOptions {
+            protocol: self.protocol,
+            model_name: self.model_name.as_deref(),
+            shapes: &self.shape,
+            dtype: self.dtype.as_deref(),
+            body: self.body.as_deref(),
+            headers: &self.header,
+            rows: &self.rows,
+            bodies: self.bodies,
+            seed: self.seed,
+        }
+    }
+
+    /// A load on the server at that address.
+    pub fn load(&self, address: SocketAddr, load: Load) -> LoadSettings {
+        LoadSettings {
+            address,
+            load,
+            warm_up: self.warm_up.map_or(LoadSettings::WARM_UP, |span| span.0),
+            duration: self.duration.map_or(LoadSettings::DURATION, |span| span.0),
+            grace: self.grace.0,
+            threads: self.threads.unwrap_or(1),
+            connections: self.connections,
+            check_every: self.check_every,
+            seed: self.seed,
+        }
+    }
+
+    /// The measurement of a model without a server.
+    pub fn engine_bench(&self) -> EngineBench<'_> {
+        EngineBench {
+            batches: &self.engine.batch,
+            rows: self.rows.first().copied().unwrap_or(1),
+            shapes: &self.shape,
+            seed: self.seed,
+            warm_up: self.warm_up.map_or(EngineBench::WARM_UP, |span| span.0),
+            duration: self.duration.map_or(EngineBench::DURATION, |span| span.0),
+        }
+    }
+
+    /// The search of settings for the model at that path.
+    pub fn tune<'a>(&'a self, path: &'a Path) -> TuneOptions<'a> {
+        TuneOptions {
+            path,
+            device: self.device,
+            requests: self.requests(),
+            target_p99: self.target_p99.map(|span| span.0),
+            time: self.tuning.time.map(|span| span.0),
+            clients: &self.clients,
+            duration: self.duration.map(|span| span.0),
+            warm_up: self.warm_up.map(|span| span.0),
+            threads: self.threads,
+            axes: &self.tuning.axis,
+            is_exhaustive: self.tuning.grid,
+            is_written: self.tuning.write,
+        }
+    }
 }
 
 /// Arguments for a model without a server.

@@ -1,6 +1,6 @@
 //! Provides the engine's library: an installed one, or a download on first use.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cudock_engine::EngineSettings;
@@ -23,7 +23,7 @@ pub(crate) fn provide(
     let package = if on_gpu { Package::OnnxruntimeGpu } else { Package::Onnxruntime };
     let environment = cudock_base::Environment::of_process();
     let cache = Installer::directory_in(&environment);
-    let machine = SearchContext::of_process(environment.clone(), std::env::current_dir().ok(), cache);
+    let machine = machine(cache);
     // A server that finds its library needs no home and writes nothing.
     let installer = || {
         let mut installer = Installer::from_environment(&environment)?;
@@ -44,4 +44,9 @@ pub(crate) fn provide(
         settings.library_path = cuda.directories;
     }
     Ok(settings)
+}
+
+/// This machine, with the project in the working directory.
+pub(crate) fn machine(cache: Option<PathBuf>) -> SearchContext {
+    SearchContext::of_process(cudock_base::Environment::of_process(), std::env::current_dir().ok(), cache)
 }

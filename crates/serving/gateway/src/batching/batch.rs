@@ -260,7 +260,7 @@ fn joined(
     let (first, others) = (&first.request, others.iter().map(|other| &other.request.headers));
     let mut request = Request::new(OutgoingBody::whole(join(&rows)));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = upstream.url.target(&first.target);
+    *request.uri_mut() = first.target.target(&upstream.url);
     *request.headers_mut() = state.settings.ignored_headers.common(&first.headers, &others);
     request.headers_mut().insert(header::HOST, upstream.url.authority.clone());
     Some(request)

@@ -1,17 +1,16 @@
 //! A request that may share a batch, and its answer.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use cudock_server::Reservation;
+use hyper::StatusCode;
 use hyper::header::HeaderMap;
-use hyper::{Response, StatusCode};
 
+use crate::batching::batch_headers::IgnoredHeaders;
 use crate::batching::rows::RequestRows;
 use crate::requests::path::ConfinedPath;
-use crate::requests::response_body::GatewayBody;
-use crate::state::GatewayState;
 
 /// A request that may share a batch.
 pub(crate) struct BatchableRequest {
@@ -27,19 +26,20 @@ pub(crate) struct BatchableRequest {
 
 impl BatchableRequest {
     pub(crate) fn new(
-        state: &GatewayState,
+        ignored: &IgnoredHeaders,
+        hasher: &RandomState,
         rows: RequestRows,
         target: ConfinedPath,
         headers: HeaderMap,
         reservation: Reservation,
     ) -> Self {
-        let mut hasher = state.hasher.build_hasher();
-        target.get().as_str().hash(&mut hasher);
-        rows.hash_envelope(&mut hasher);
-        let form = hasher.finish();
-        hasher.write_u64(state.settings.ignored_headers.digest(&headers, &state.hasher));
-        rows.hash_shape(&mut hasher);
-        Self { rows, target, headers, bucket: hasher.finish(), form, _reservation: reservation }
+        let mut digest = hasher.build_hasher();
+        target.get().as_str().hash(&mut digest);
+        rows.hash_envelope(&mut digest);
+        let form = digest.finish();
+        digest.write_u64(ignored.digest(&headers, hasher));
+        rows.hash_shape(&mut digest);
+        Self { rows, target, headers, bucket: digest.finish(), form, _reservation: reservation }
     }
 
     /// The body as the client sent it. It keeps the memory of the request reserved.
@@ -60,13 +60,4 @@ pub(crate) struct BatchAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) pieces: Vec<Bytes>,
-}
-
-impl BatchAnswer {
-    pub(crate) fn into_response(self) -> Response<GatewayBody> {
-        let mut response = Response::new(GatewayBody::pieces(self.pieces));
-        *response.status_mut() = self.status;
-        *response.headers_mut() = self.headers;
-        response
-    }
 }

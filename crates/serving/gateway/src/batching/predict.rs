@@ -9,13 +9,13 @@ use hyper::{Method, Response};
 
 use crate::batching::batch;
 use crate::batching::batch_headers;
-use crate::batching::batchable::BatchableRequest;
+use crate::batching::batchable::{BatchAnswer, BatchableRequest};
 use crate::batching::queue::Unanswered;
 use crate::error::GatewayError;
 use crate::requests::accept;
 use crate::requests::body::OutgoingBody;
+use crate::requests::client_request::{ClientRequest, prepare_headers};
 use crate::requests::forward::{ForwardedRequest, MAX_LOST, forward};
-use crate::requests::handler::{self, ClientRequest};
 use crate::requests::path::ConfinedPath;
 use crate::requests::response_body::GatewayBody;
 use crate::state::GatewayState;
@@ -42,14 +42,14 @@ pub(crate) async fn predict(
     request: ClientRequest<'_>,
 ) -> Result<Response<GatewayBody>, GatewayError> {
     state.upstreams.reject_if_full()?;
-    let until = handler::hold_until(state, &request);
+    let until = request.hold_until(state);
     let queue_time = state.settings.batcher.max_queue_time;
     let send_until = until.checked_add(queue_time).unwrap_or(until);
     let send_until = request.deadline.map_or(send_until, |deadline| deadline.min(send_until));
     let ClientRequest { mut head, path, body, deadline, activity, .. } = request;
     let read = state.resources.read_body(&head.headers, body, activity).await?;
     let (bytes, mut reservation) = (read.bytes, read.held);
-    handler::prepare_headers(state, &mut head, activity);
+    prepare_headers(state, &mut head, activity);
     // The body was decompressed.
     head.headers.remove(header::CONTENT_ENCODING);
     let text = bytes.clone();
@@ -75,7 +75,9 @@ pub(crate) async fn predict(
         // It is copied into the request to the upstream.
         reservation.cover(bytes.len() * 2)?;
     }
-    let request = Arc::new(BatchableRequest::new(state, rows, path, head.headers, reservation));
+    let ignored = &state.settings.ignored_headers;
+    let request =
+        Arc::new(BatchableRequest::new(ignored, &state.hasher, rows, path, head.headers, reservation));
     let mut lost = 0;
     loop {
         let lease = state.upstreams.wait(until).await?;
@@ -85,7 +87,7 @@ pub(crate) async fn predict(
             batch::submit(state, &lease, &request, deadline, send_until).await
         };
         match answered {
-            Ok(answer) => return Ok(answer.into_response()),
+            Ok(answer) => return Ok(respond(answer)),
             Err(Unanswered::Unsent) => {}
             Err(Unanswered::Alone) => {
                 drop(lease);
@@ -98,4 +100,11 @@ pub(crate) async fn predict(
             Err(Unanswered::Lost(error) | Unanswered::Failed(error)) => return Err(error),
         }
     }
+}
+
+fn respond(answer: BatchAnswer) -> Response<GatewayBody> {
+    let mut response = Response::new(GatewayBody::pieces(answer.pieces));
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = answer.headers;
+    response
 }

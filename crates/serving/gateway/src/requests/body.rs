@@ -10,7 +10,7 @@ use cudock_server::{ConnectionActivity, DrainSignal, HttpRejection, StallDetecto
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::oneshot;
 
-use crate::upstreams::connection::SendProgress;
+use crate::upstreams::send_progress::SendProgress;
 
 /// An upstream that reads nothing for this long is what delays a body, not the client.
 const UPSTREAM_PAUSE: Duration = Duration::from_secs(1);

@@ -104,7 +104,7 @@ fn outgoing(
 ) -> Request<OutgoingBody> {
     let mut request = Request::new(body);
     *request.method_mut() = method.clone();
-    *request.uri_mut() = upstream.url.target(path);
+    *request.uri_mut() = path.target(&upstream.url);
     *request.headers_mut() = headers.clone();
     request.headers_mut().insert(header::HOST, upstream.url.authority.clone());
     request

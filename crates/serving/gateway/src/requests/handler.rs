@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cudock_server::{ConnectionActivity, Effect, Handler, HttpRejection, StallDetector};
-use cudock_trace::RequestTrace;
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::http::uri::{Authority, PathAndQuery};
+use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
@@ -18,8 +17,8 @@ use crate::batching::predict::{is_batchable, predict};
 use crate::error::GatewayError;
 use crate::metrics::{self, RequestKind};
 use crate::requests::body::{ClientBody, OutgoingBody};
+use crate::requests::client_request::{ClientRequest, prepare_headers};
 use crate::requests::forward::{self, ForwardedRequest};
-use crate::requests::headers::{self, ClientInfo};
 use crate::requests::path::ConfinedPath;
 use crate::requests::response_body::GatewayBody;
 use crate::requests::{predictions, reads};
@@ -33,16 +32,6 @@ pub(crate) struct GatewayHandler {
     state: Arc<GatewayState>,
     /// Whether the tasks that exist once are running.
     has_tasks: AtomicBool,
-}
-
-/// A client's request, and when it must be answered.
-pub(crate) struct ClientRequest<'a> {
-    pub(crate) head: Parts,
-    pub(crate) path: ConfinedPath,
-    pub(crate) body: Incoming,
-    received: Instant,
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) activity: &'a Arc<ConnectionActivity>,
 }
 
 impl GatewayHandler {
@@ -158,7 +147,7 @@ async fn stream(
     state: &Arc<GatewayState>,
     request: ClientRequest<'_>,
 ) -> Result<Response<GatewayBody>, GatewayError> {
-    let until = hold_until(state, &request);
+    let until = request.hold_until(state);
     let ClientRequest { mut head, path, body, activity, .. } = request;
     let (limit, settings) = (state.settings.max_body, &state.settings.server);
     if body.size_hint().lower() > limit as u64 {
@@ -178,25 +167,6 @@ async fn stream(
         hold_until: (!is_probe).then_some(until),
     };
     forward::forward(state, request, activity).await
-}
-
-/// Until when a request waits for an upstream.
-pub(crate) fn hold_until(state: &GatewayState, request: &ClientRequest<'_>) -> Instant {
-    let until = request.received.checked_add(state.settings.hold).unwrap_or(request.received);
-    request.deadline.map_or(until, |deadline| deadline.min(until))
-}
-
-/// Turns the headers of a client into those for an upstream.
-pub(crate) fn prepare_headers(state: &GatewayState, head: &mut Parts, activity: &ConnectionActivity) {
-    let client = ClientInfo {
-        address: activity.peer(),
-        is_secure: state.settings.server.tls.is_some(),
-        has_gateway_key: state.settings.server.keys.are_required(),
-    };
-    headers::forward(&mut head.headers, head.uri.authority().map(Authority::as_str), client);
-    if let Some(trace) = head.extensions.get::<Arc<RequestTrace>>() {
-        headers::continue_trace(&mut head.headers, trace);
-    }
 }
 
 /// Answers a request to the gateway itself.

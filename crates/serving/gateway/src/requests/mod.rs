@@ -2,6 +2,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod body;
+pub(crate) mod client_request;
 pub(crate) mod forward;
 pub(crate) mod handler;
 pub(crate) mod headers;

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use cudock_server::HttpRejection;
+use hyper::Uri;
 use hyper::http::uri::PathAndQuery;
 
 use crate::upstreams::url::UpstreamUrl;
@@ -38,6 +39,16 @@ impl ConfinedPath {
 
     pub(crate) fn get(&self) -> &PathAndQuery {
         &self.0
+    }
+
+    /// The target of a request for this path, as an upstream sees it.
+    pub(crate) fn target(&self, upstream: &UpstreamUrl) -> Uri {
+        if upstream.prefix().is_empty() {
+            return Uri::from(self.0.clone());
+        }
+        // Two valid paths make one if it is not too long, which has been checked; a query stays where it was.
+        let target = PathAndQuery::try_from(format!("{}{}", upstream.prefix(), self.0));
+        Uri::from(target.unwrap_or_else(|_| upstream.prefix_path.clone()))
     }
 }
 
@@ -174,6 +185,19 @@ mod tests {
             let path: PathAndQuery = path.parse().unwrap();
             assert!(ConfinedPath::new(path.clone(), &roots).is_err(), "{path:.20}");
             assert!(ConfinedPath::new(path, std::slice::from_ref(root)).is_ok());
+        }
+    }
+
+    #[test]
+    fn paths_are_appended_to_that_of_the_upstream() {
+        for (upstream, path, target) in [
+            ("host", "/predict?a=1", "/predict?a=1"),
+            ("http://host/team/", "/predict?a=1", "/team/predict?a=1"),
+            ("http://host/team", "/", "/team/"),
+        ] {
+            let url: UpstreamUrl = upstream.parse().unwrap();
+            let path = ConfinedPath::new(path.parse().unwrap(), std::slice::from_ref(&url)).unwrap();
+            assert_eq!(path.target(&url).to_string(), target);
         }
     }
 }

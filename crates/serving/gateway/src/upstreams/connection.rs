@@ -7,20 +7,19 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 
 use crate::requests::body::OutgoingBody;
+use crate::upstreams::send_progress::{ObservedStream, SendProgress};
 
 /// Age at which an idle connection is not used again. Servers close idle connections, gunicorn after two seconds, and
 /// a request that is sent at that moment may or may not have been processed.
@@ -44,16 +43,6 @@ pub(crate) struct UpstreamConnection {
     progress: Arc<SendProgress>,
     idle_since: Instant,
     task: JoinHandle<()>,
-}
-
-/// How much of the current request has been sent.
-#[derive(Debug, Default)]
-pub(crate) struct SendProgress {
-    /// Whether it has a body, and whether that has been taken to its end.
-    has_body: AtomicBool,
-    is_body_taken: AtomicBool,
-    /// Whether something that was taken is not with the system yet.
-    has_unsent: AtomicBool,
 }
 
 impl UpstreamConnection {
@@ -124,69 +113,5 @@ impl Drop for UpstreamConnection {
     fn drop(&mut self) {
         // Without this, a slow client's upload would go on after its answer.
         self.task.abort();
-    }
-}
-
-impl SendProgress {
-    /// A request begins; `is_empty` if it has no body.
-    pub(crate) fn begin(&self, is_empty: bool) {
-        self.has_body.store(!is_empty, Ordering::Relaxed);
-        self.is_body_taken.store(is_empty, Ordering::Relaxed);
-    }
-
-    pub(crate) fn body_taken(&self) {
-        self.is_body_taken.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A stream that notes whether everything written to it has been passed on. All of it happens on one thread.
-struct ObservedStream<S> {
-    stream: S,
-    progress: Arc<SendProgress>,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        this.progress.has_unsent.store(true, Ordering::Relaxed);
-        Pin::new(&mut this.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        this.progress.has_unsent.store(true, Ordering::Relaxed);
-        Pin::new(&mut this.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    /// hyper flushes once it has written everything that it has.
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let flushed = Pin::new(&mut this.stream).poll_flush(context);
-        if matches!(flushed, Poll::Ready(Ok(()))) {
-            this.progress.has_unsent.store(false, Ordering::Relaxed);
-        }
-        flushed
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
     }
 }

@@ -48,7 +48,7 @@ pub(crate) async fn watch(state: Arc<GatewayState>, upstream: Arc<Upstream>) {
 async fn check(state: &GatewayState, upstream: &Upstream) -> Option<Result<(), String>> {
     let patience = state.settings.health_timeout;
     let mut request = Request::new(OutgoingBody::empty());
-    *request.uri_mut() = upstream.url.target(&state.settings.health_path);
+    *request.uri_mut() = state.settings.health_path.target(&upstream.url);
     let headers = request.headers_mut();
     headers.insert(header::HOST, upstream.url.authority.clone());
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -4,6 +4,7 @@ mod availability;
 pub(crate) mod connection;
 pub(crate) mod health;
 pub(crate) mod scale;
+pub(crate) mod send_progress;
 pub(crate) mod tls;
 pub(crate) mod upstream;
 pub(crate) mod url;

@@ -7,8 +7,6 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper::http::uri::PathAndQuery;
 
-use crate::requests::path::ConfinedPath;
-
 /// The address of an upstream, as `http://localhost:5000` or `https://models.example/team`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamUrl {
@@ -20,7 +18,7 @@ pub(crate) struct UpstreamUrl {
     pub(crate) authority: HeaderValue,
     /// Path before that of each request, without a slash at its end; empty if it has none.
     prefix: String,
-    prefix_path: PathAndQuery,
+    pub(crate) prefix_path: PathAndQuery,
 }
 
 /// A text that is not the address of an upstream.
@@ -34,17 +32,6 @@ pub struct UrlError {
 impl UpstreamUrl {
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
-    }
-
-    /// The target of a request for this path, as the upstream sees it.
-    pub(crate) fn target(&self, path: &ConfinedPath) -> Uri {
-        let path = path.get();
-        if self.prefix.is_empty() {
-            return Uri::from(path.clone());
-        }
-        // Two valid paths make one if it is not too long, which has been checked; a query stays where it was.
-        let target = PathAndQuery::try_from(format!("{}{path}", self.prefix));
-        Uri::from(target.unwrap_or_else(|_| self.prefix_path.clone()))
     }
 }
 
@@ -130,19 +117,6 @@ mod tests {
         ] {
             let error = text.parse::<UpstreamUrl>().unwrap_err().to_string();
             assert_eq!(error, format!("invalid upstream `{text}`: {reason}"));
-        }
-    }
-
-    #[test]
-    fn paths_are_appended_to_that_of_the_upstream() {
-        for (upstream, path, target) in [
-            ("host", "/predict?a=1", "/predict?a=1"),
-            ("http://host/team/", "/predict?a=1", "/team/predict?a=1"),
-            ("http://host/team", "/", "/team/"),
-        ] {
-            let url: UpstreamUrl = upstream.parse().unwrap();
-            let path = ConfinedPath::new(path.parse().unwrap(), std::slice::from_ref(&url)).unwrap();
-            assert_eq!(url.target(&path).to_string(), target);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cudock_project::ImageSize;
 
-use super::decode::Header;
+use super::exif::Orientation;
 use crate::InputError;
 
 /// Width and height in pixels.
@@ -98,21 +98,20 @@ fn round_half(number: u64) -> u64 {
 impl Plan {
     /// The part that is kept, in the image as it is stored.
     #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
-    pub(super) fn stored_crop(&self, header: &Header) -> Crop {
-        let orientation = header.orientation;
+    pub(super) fn stored_crop(&self, stored: Size, orientation: Orientation) -> Crop {
         let (mut scaled, mut corner, mut size) = (self.scaled, self.corner, self.size);
         if orientation.transposed {
             (scaled, corner, size) = ((scaled.1, scaled.0), (corner.1, corner.0), size.transposed());
         }
-        let axis = |flipped: bool, stored: u32, scaled: u64, from: u64, kept: u32| {
+        let axis = |flipped: bool, length: u32, scaled: u64, from: u64, kept: u32| {
             let from = if flipped { scaled - from - u64::from(kept) } else { from };
-            let scale = f64::from(stored) / scaled as f64;
+            let scale = f64::from(length) / scaled as f64;
             let from = from as f64 * scale;
             // Rounding must not lead beyond the image.
-            (from, (f64::from(kept) * scale).min(f64::from(stored) - from))
+            (from, (f64::from(kept) * scale).min(f64::from(length) - from))
         };
-        let (left, width) = axis(orientation.flipped_x, header.size.width, scaled.0, corner.0, size.width);
-        let (top, height) = axis(orientation.flipped_y, header.size.height, scaled.1, corner.1, size.height);
+        let (left, width) = axis(orientation.flipped_x, stored.width, scaled.0, corner.0, size.width);
+        let (top, height) = axis(orientation.flipped_y, stored.height, scaled.1, corner.1, size.height);
         Crop { left, top, width, height, size }
     }
 }

@@ -53,7 +53,7 @@ pub struct ImageFile {
 impl ImageFile {
     /// Maximum number of bytes that are allocated while it is decoded.
     pub fn memory(&self) -> usize {
-        let Size { width, height } = self.plan.stored_crop(&self.header).size;
+        let Size { width, height } = self.plan.stored_crop(self.header.size, self.header.orientation).size;
         let (width, height) = (width as usize, height as usize);
         // Resizing goes through an image of the original width and the final height.
         let resizing = (self.header.size.width as usize).saturating_mul(height);
@@ -118,7 +118,7 @@ impl ImageInput {
             if self.table.is_gray() {
                 pixels.make_gray();
             }
-            let crop = file.plan.stored_crop(&file.header);
+            let crop = file.plan.stored_crop(file.header.size, file.header.orientation);
             let resized = resize(&pixels, &crop, self.filter)?;
             drop(pixels);
             self.table.write(&resized.oriented(file.header.orientation), row);

@@ -5,7 +5,8 @@ use cudock_tensor::{DType, Tensor, npy};
 use serde_json::json;
 
 use super::element::Element;
-use super::{BenchProtocol, ModelInput};
+use super::input::ModelInput;
+use super::protocol::BenchProtocol;
 use crate::LoadError;
 
 const MAX_ELEMENTS: usize = 256 << 20;

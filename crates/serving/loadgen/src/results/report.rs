@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::load::{Load, LoadSettings};
 use crate::results::counters::{Latencies, LoadCounters, SLOTS};
-use crate::run::{Load, LoadSettings};
 
 #[derive(Clone, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct LoadReport {

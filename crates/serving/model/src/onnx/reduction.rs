@@ -1,6 +1,6 @@
 //! Over which axes a node reduces: engines have fast kernels for the first and the last ones.
 
-use cudock_base::protobuf::{FieldValue, Fields};
+use cudock_base::protobuf::{FieldValue, Fields, WireValue};
 
 /// Whether a node is a reduction over axes that are not known to be the first or the last ones: in between, counted from
 /// the other end, or computed.
@@ -36,7 +36,7 @@ fn add_axes(attribute: &[u8], axes: &mut Vec<i64>) -> Result<(), String> {
     for field in Fields::new(attribute) {
         match field? {
             (1, text) => name = text.bytes()?,
-            (3, FieldValue::Varint(number)) => numbers.push(number.cast_signed()),
+            (3, FieldValue { wire: WireValue::Varint(number), .. }) => numbers.push(number.cast_signed()),
             (8, list) => list.numbers(|number| {
                 numbers.push(number.cast_signed());
                 Ok::<_, String>(())

@@ -1,6 +1,6 @@
 //! Reads one tensor, without its data.
 
-use cudock_base::protobuf::{FieldValue, Fields};
+use cudock_base::protobuf::{FieldValue, Fields, WireValue};
 
 use crate::format::NumberFormat;
 
@@ -50,11 +50,11 @@ impl<'a> TensorBuilder<'a> {
             2 => self.format = Some(format_from_onnx(value.number()?)),
             // Typed data, packed or one by one.
             4 | 5 | 7 | 10 | 11 => {
-                self.typed = self.typed.saturating_add(match value {
-                    FieldValue::Bytes(bytes) => bytes.len() as u64,
-                    FieldValue::Fixed64(_) => 8,
-                    FieldValue::Fixed32(_) => 4,
-                    FieldValue::Varint(_) => 1,
+                self.typed = self.typed.saturating_add(match value.wire {
+                    WireValue::Bytes(bytes) => bytes.len() as u64,
+                    WireValue::Fixed64(_) => 8,
+                    WireValue::Fixed32(_) => 4,
+                    WireValue::Varint(_) => 1,
                 });
             }
             6 => {

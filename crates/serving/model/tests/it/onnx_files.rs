@@ -145,12 +145,15 @@ fn false_claims_of_tensors_are_rejected() {
 fn invalid_messages_are_rejected() {
     for (bytes, expected) in [
         (vec![], "not an ONNX model: it has no graph"),
-        (vec![0x3a, 0xff, 0xff, 0xff, 0xff, 0x0f], "field claims 4294967295 bytes, but 0 are left"),
-        (vec![0x3b], "unsupported wire type 3"),
-        (vec![0xff; 11], "number has more than ten bytes"),
-        (vec![0x08], "unexpected end in a number"),
-        (vec![0x02, 0x00], "invalid field number 0"),
-        (vec![0x38, 0x01], "expected a string or message, found a number"),
+        (
+            vec![0x3a, 0xff, 0xff, 0xff, 0xff, 0x0f],
+            "field claims 4294967295 bytes, but 0 are left (field 7 at byte 0)",
+        ),
+        (vec![0x3b], "unsupported wire type 3 (field 7 at byte 0)"),
+        (vec![0xff; 11], "number has more than ten bytes (at byte 0)"),
+        (vec![0x08], "unexpected end in a number (field 1 at byte 0)"),
+        (vec![0x02, 0x00], "invalid field number 0 (at byte 0)"),
+        (vec![0x38, 0x01], "expected a string or message, found a number (field 7 at byte 0)"),
     ] {
         assert_eq!(onnx::read(&bytes).unwrap_err(), expected, "{bytes:?}");
     }

@@ -9,6 +9,7 @@ use prost::Message;
 use super::encoding::GrpcEncoding;
 use super::frames::frame;
 use super::messages::{HealthCheckRequest, HealthCheckResponse, ServingStatus};
+use super::services::{HEALTH, INFERENCE};
 use super::status::{GrpcCode, GrpcStatus};
 use super::stream_body::MessageSink;
 use crate::ServeError;
@@ -19,7 +20,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The requested service. The server's own health is public, that of a model requires an API key.
 pub(crate) fn requested_service(request: HealthCheckRequest, has_key: bool) -> Result<String, GrpcStatus> {
-    if has_key || matches!(&*request.service, "" | super::INFERENCE | super::HEALTH) {
+    if has_key || matches!(&*request.service, "" | INFERENCE | HEALTH) {
         Ok(request.service)
     } else {
         Err(HttpRejection::Unauthorized.into())
@@ -29,7 +30,7 @@ pub(crate) fn requested_service(request: HealthCheckRequest, has_key: bool) -> R
 /// The state of a service; `None` if it does not exist. The empty name means the server, a model name that model.
 fn state(service: &ModelService, name: &str) -> Option<ServingStatus> {
     let ready = match name {
-        "" | super::INFERENCE | super::HEALTH => service.is_ready(),
+        "" | INFERENCE | HEALTH => service.is_ready(),
         model => match service.find(model, None) {
             Ok(served) => service.is_model_ready(&served),
             Err(ServeError::NotReady { .. }) => false,

@@ -17,6 +17,7 @@ mod health;
 mod infer;
 mod messages;
 mod reflection;
+mod services;
 mod status;
 mod stream;
 mod stream_body;
@@ -37,18 +38,13 @@ use self::infer::RequestInfo;
 use self::messages::encode::{encode_message, hold_until_sent};
 use self::messages::stream::{MessageStream, MessageTiming, decode_message};
 use self::messages::{
-    ModelRequest, ParameterEntry, ProbeResponse, RepositoryIndexRequest, RepositoryModelRequest,
+    ModelRequest, ParameterEntry, ProbeResponse, RepositoryIndexRequest, RepositoryModelRequest, decode,
 };
+use self::services::{HEALTH, INFERENCE, SMALL};
 use self::status::GrpcStatus;
 use self::stream_body::StreamBody;
 use crate::http::ModelEffect;
 use crate::service::ModelService;
-
-const INFERENCE: &str = "inference.GRPCInferenceService";
-const HEALTH: &str = "grpc.health.v1.Health";
-
-/// Largest message without tensors.
-const SMALL: usize = 1 << 20;
 
 /// Handles a gRPC call. The HTTP status is always 200; the result is in `grpc-status`.
 pub(crate) async fn handle(
@@ -231,8 +227,4 @@ fn unsupported(method: &str) -> GrpcStatus {
 
 fn unknown(call: &str) -> GrpcStatus {
     GrpcStatus::unimplemented(format!("unknown call `{call}`; supported services: {INFERENCE}, {HEALTH}"))
-}
-
-fn decode<M: Message + Default>(message: Bytes) -> Result<M, GrpcStatus> {
-    M::decode(message).map_err(|error| GrpcStatus::invalid(format!("cannot decode the message: {error}")))
 }

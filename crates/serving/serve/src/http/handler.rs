@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode, Version};
 
 use super::dialects::{self, ForeignCall, ForeignRoute};
-use super::infer::PREDICT;
+use super::predict_api::PREDICT;
 use super::response::{self, HttpResponse, ResponseBody};
 use super::route::{ModelEffect, Route};
 use super::{infer, info, metrics, openapi};

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_inputs::{Labels, is_image};
+use cudock_inputs::Labels;
 use cudock_server::{
     ConnectionActivity, HttpRejection, MAX_INLINE_COPY, MAX_INLINE_PARSE, RequestBody, Reservation,
     SMALL_BODY,
 };
-use cudock_tensor::envelope::{self, Envelope, ResponseForm};
+use cudock_tensor::envelope;
 use cudock_tensor::{
-    InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature, Tensor,
-    csv, npy, oip, predict, raw,
+    InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseForm,
+    Signature, Tensor, csv, npy, oip, predict, raw,
 };
 use cudock_trace::RequestTrace;
 use hyper::StatusCode;
@@ -20,103 +20,13 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 
-use super::media::Media;
+use super::media::{Media, RequestFormat};
+use super::predict_api::{BodyFormat, CSV, JSON, NPY, OCTETS, PredictApi};
 use super::response::{HttpResponse, full};
 use super::route::ModelName;
 use crate::model::Model;
 use crate::service::ModelService;
 use crate::{COPIES, ServeError};
-
-/// The bodies of an API like `/predict`, as far as headers do not say.
-#[derive(Debug)]
-pub(crate) struct PredictApi {
-    pub(crate) envelope: &'static Envelope,
-    /// The JSON form of a response to any other format.
-    pub(crate) form: ResponseForm,
-    /// Whether a response is JSON unless its client accepts only another format. Otherwise, it has that of the request.
-    pub(crate) responds_json: bool,
-    /// Whether bodies may be CSV.
-    pub(crate) has_csv: bool,
-    /// Whether it has TorchServe's default handlers: a body without a type may be an image or a text, and the response of a
-    /// model with labels is their scores by label.
-    pub(crate) has_handlers: bool,
-}
-
-/// The API of `/predict`.
-pub(crate) static PREDICT: PredictApi = PredictApi {
-    envelope: &envelope::PREDICT,
-    form: ResponseForm::Prediction,
-    responds_json: false,
-    has_csv: false,
-    has_handlers: false,
-};
-
-/// The format of the body of a request to `/predict`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestFormat {
-    /// One of the formats that responses have, too.
-    Tensors(BodyFormat),
-    /// An image file.
-    Image,
-    /// A form with files.
-    Form,
-    /// A text, or JSON if the model takes no texts.
-    PlainText,
-}
-
-impl RequestFormat {
-    const JSON: Self = Self::Tensors(BodyFormat::Json);
-
-    fn of(kind: &str, api: &PredictApi) -> Option<Self> {
-        match kind {
-            // The last two are what curl and simple clients send by default.
-            "text/json" | "" | "application/x-www-form-urlencoded" => Some(Self::JSON),
-            "multipart/form-data" => Some(Self::Form),
-            "text/plain" => Some(Self::PlainText),
-            // The first bytes of a file say more about its type.
-            kind if kind.starts_with("image/") => Some(Self::Image),
-            kind => BodyFormat::of(kind, api).map(Self::Tensors),
-        }
-    }
-
-    /// The format of a body whose type the client did not state, or stated to be any bytes.
-    fn guessed(self, api: &PredictApi, model: &Model, body: &[u8]) -> Self {
-        if !api.has_handlers || !matches!(self, Self::Tensors(BodyFormat::Json | BodyFormat::Raw)) {
-            return self;
-        }
-        if model.inputs.image.is_some() && is_image(body) {
-            return Self::Image;
-        }
-        let is_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'[' | b'"'));
-        if self == Self::JSON && model.inputs.text.is_some() && !is_json { Self::PlainText } else { self }
-    }
-}
-
-/// The format of the body of a response of `/predict`, and of tensors in a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyFormat {
-    Json,
-    Raw,
-    Npy,
-    Csv,
-}
-
-impl BodyFormat {
-    fn of(kind: &str, api: &PredictApi) -> Option<Self> {
-        match kind {
-            CSV if api.has_csv => Some(Self::Csv),
-            JSON => Some(Self::Json),
-            OCTETS => Some(Self::Raw),
-            NPY | "application/npy" => Some(Self::Npy),
-            _ => None,
-        }
-    }
-}
-
-const JSON: &str = "application/json";
-const OCTETS: &str = "application/octet-stream";
-const NPY: &str = "application/x-npy";
-const CSV: &str = "text/csv";
 
 // Looking up a name that is a string parses it each time.
 static TIMEOUT: HeaderName = HeaderName::from_static("x-timeout-ms");

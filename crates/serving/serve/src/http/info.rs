@@ -13,7 +13,8 @@ use super::route::ModelName;
 use crate::grpc::describe;
 use crate::model::{Model, ModelFile};
 use crate::page::status::{DeviceStatus, ModelState, ModelStatus, ServerState, ServerStatus, StatusReport};
-use crate::service::{ModelService, ServedModel, status_bytes};
+use crate::proc::status_bytes;
+use crate::service::{ModelService, ServedModel};
 use crate::{ModelListing, ServeError};
 
 /// The state of the server, and the reason if it is not healthy.
@@ -163,7 +164,7 @@ fn model_status(model: &Model) -> ModelStatus {
         max_batch: model.max_rows(),
         batch_limit: model.queue.row_limit(),
         precision: device.and_then(|device| device.precision),
-        try_range: model.settings.try_range.map(Into::into),
+        try_range: model.settings.options.try_model.and_then(|page| page.range).map(Into::into),
         takes_images: model.inputs.image.is_some(),
         totals: totals.counts,
         queue: model.queue.status(),

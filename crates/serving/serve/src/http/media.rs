@@ -1,4 +1,4 @@
-//! Images and texts at `/predict`: bodies that become tensors on this server.
+//! Bodies at `/predict` that are not tensors: which types there are, and how images and texts become tensors.
 
 use std::sync::Arc;
 
@@ -11,13 +11,54 @@ use cudock_tensor::{
 use futures_util::future::try_join_all;
 use hyper::header::{self, HeaderMap};
 
-use super::infer::{BodyFormat, PredictApi, RequestFormat};
+use super::predict_api::{BodyFormat, PredictApi};
 use crate::model::Model;
 use crate::service::ModelService;
 use crate::{COPIES, ServeError};
 
 /// Longest text that is tokenized on the I/O thread, in bytes.
 const MAX_INLINE_TEXT: usize = 2 << 10;
+
+/// The format of the body of a request to `/predict`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestFormat {
+    /// One of the formats that responses have, too.
+    Tensors(BodyFormat),
+    /// An image file.
+    Image,
+    /// A form with files.
+    Form,
+    /// A text, or JSON if the model takes no texts.
+    PlainText,
+}
+
+impl RequestFormat {
+    pub(super) const JSON: Self = Self::Tensors(BodyFormat::Json);
+
+    pub(super) fn of(kind: &str, api: &PredictApi) -> Option<Self> {
+        match kind {
+            // The last two are what curl and simple clients send by default.
+            "text/json" | "" | "application/x-www-form-urlencoded" => Some(Self::JSON),
+            "multipart/form-data" => Some(Self::Form),
+            "text/plain" => Some(Self::PlainText),
+            // The first bytes of a file say more about its type.
+            kind if kind.starts_with("image/") => Some(Self::Image),
+            kind => BodyFormat::of(kind, api).map(Self::Tensors),
+        }
+    }
+
+    /// The format of a body whose type the client did not state, or stated to be any bytes.
+    pub(super) fn guessed(self, api: &PredictApi, model: &Model, body: &[u8]) -> Self {
+        if !api.has_handlers || !matches!(self, Self::Tensors(BodyFormat::Json | BodyFormat::Raw)) {
+            return self;
+        }
+        if model.inputs.image.is_some() && is_image(body) {
+            return Self::Image;
+        }
+        let is_json = matches!(body.trim_ascii_start().first(), Some(b'{' | b'[' | b'"'));
+        if self == Self::JSON && model.inputs.text.is_some() && !is_json { Self::PlainText } else { self }
+    }
+}
 
 /// The content of a body.
 pub(super) enum Media {

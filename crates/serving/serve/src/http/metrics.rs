@@ -52,7 +52,7 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
     for (name, help, count) in COUNTERS {
         page.family(name, "counter", help);
         for (model, totals) in &models {
-            page.sample(name, &labels(model), count(totals) as f64);
+            page.sample(name, &model.labels(), count(totals) as f64);
         }
         if name == REJECTED {
             let rejected = service.resources.budget.rejected();
@@ -61,7 +61,7 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
     }
     page.family("cudock_queue_rows", "gauge", "Queued rows.");
     for (model, _) in &models {
-        page.sample("cudock_queue_rows", &labels(model), model.queue.status().rows as f64);
+        page.sample("cudock_queue_rows", &model.labels(), model.queue.status().rows as f64);
     }
     page.family(
         "cudock_max_batch_rows",
@@ -70,11 +70,11 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
     );
     for (model, _) in &models {
         let rows = model.queue.row_limit().unwrap_or(usize::MAX).min(model.max_rows());
-        page.sample("cudock_max_batch_rows", &labels(model), rows as f64);
+        page.sample("cudock_max_batch_rows", &model.labels(), rows as f64);
     }
     page.family("cudock_model_ready", "gauge", "Whether an engine runs the model.");
     for (model, _) in &models {
-        page.sample("cudock_model_ready", &labels(model), f64::from(model.is_ready()));
+        page.sample("cudock_model_ready", &model.labels(), f64::from(model.is_ready()));
     }
     page.family("cudock_request_seconds", "histogram", "Time of successful requests by stage.");
     for (model, totals) in &models {
@@ -82,7 +82,7 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
         for (stage, histogram) in
             [("queue", &stages.queue), ("compute", &stages.compute), ("total", &stages.total)]
         {
-            let [name, version] = labels(model);
+            let [name, version] = model.labels();
             page.histogram("cudock_request_seconds", &[name, version, ("stage", stage)], histogram);
         }
     }
@@ -131,8 +131,4 @@ fn write_residency(service: &ModelService, page: &mut Exposition) {
     let loaded = models.iter().filter(|served| served.is_resident()).count();
     page.family("cudock_models_loaded", "gauge", "Loaded models.");
     page.sample("cudock_models_loaded", &[], loaded as f64);
-}
-
-pub(super) fn labels(model: &Model) -> [(&str, &str); 2] {
-    [("model", model.name()), ("version", model.version())]
 }

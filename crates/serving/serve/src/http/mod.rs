@@ -7,12 +7,12 @@ mod info;
 mod media;
 mod metrics;
 mod openapi;
+mod predict_api;
 mod response;
 mod route;
 mod server;
 mod telemetry;
 mod triton_metrics;
 
-pub use dialects::{Dialects, VertexRoutes};
 pub(crate) use route::ModelEffect;
 pub use server::{Server, ServerError};

@@ -1,8 +1,8 @@
 //! `GET /openapi.json`: the routes and models of this server in OpenAPI 3.1, for generated clients.
 
 use cudock_base::text::percent;
-use cudock_tensor::envelope::{Envelope, ResponseForm};
-use cudock_tensor::{DType, Signature, TensorSpec};
+use cudock_tensor::envelope::Envelope;
+use cudock_tensor::{DType, ResponseForm, Signature, TensorSpec};
 use hyper::StatusCode;
 use serde_json::{Map, Value, json};
 

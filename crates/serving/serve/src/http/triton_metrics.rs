@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use cudock_server::Exposition;
 
-use super::metrics::labels;
 use crate::metrics::ModelTotals;
 use crate::model::Model;
-use crate::service::status_bytes;
+use crate::proc::status_bytes;
 use crate::settings::DeviceReading;
 
 type ModelValue = fn(&ModelTotals) -> f64;
@@ -75,19 +74,19 @@ pub(super) fn write(
     for (name, help, value) in COUNTERS {
         page.family(name, "counter", help);
         for (model, totals) in models {
-            page.sample(name, &labels(model), value(totals));
+            page.sample(name, &model.labels(), value(totals));
         }
     }
     page.family(FAILURES, "counter", "Failed requests.");
     for (model, totals) in models {
         for (reason, count) in REASONS {
-            let [name, version] = labels(model);
+            let [name, version] = model.labels();
             page.sample(FAILURES, &[name, version, ("reason", reason)], count(totals));
         }
     }
     page.family(PENDING, "gauge", "Queued requests.");
     for (model, _) in models {
-        page.sample(PENDING, &labels(model), model.queue.status().requests as f64);
+        page.sample(PENDING, &model.labels(), model.queue.status().requests as f64);
     }
     for (name, kind, help, value) in GPU_METRICS {
         page.family(name, kind, help);

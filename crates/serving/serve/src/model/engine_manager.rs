@@ -6,7 +6,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use cudock_engine::{
-    DeviceInfo, Engine, EngineError, ExitCheck, Lane, OutputSink, RowCheck, check_rows, skip_reasons,
+    DeviceInfo, EngineError, ExitCheck, Lane, OutputSink, RowCheck, check_rows, skip_reasons,
 };
 use cudock_server::{Budget, Log};
 use cudock_tensor::Signature;
@@ -16,8 +16,9 @@ use super::lane::LaneContext;
 use super::queue::Queue;
 use super::repository::ModelFile;
 use super::spare::SpareEngine;
+use super::warm_engine::WarmEngine;
 use crate::ServeError;
-use crate::service::status_bytes;
+use crate::proc::status_bytes;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// State shared by all engines of a model.
@@ -40,23 +41,6 @@ const RESTART_BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Durati
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Pause between attempts to start another engine in addition to the running one.
 const SUCCESSOR_PAUSE: Duration = Duration::from_secs(30);
-
-pub(crate) struct WarmEngine {
-    engine: Box<dyn Engine>,
-    lanes: Vec<Box<dyn Lane>>,
-}
-
-impl WarmEngine {
-    /// Reports that it is about to run.
-    pub(crate) fn report(&self, health: &ModelHealth) {
-        health.engine_started(self.engine.device(), self.engine.process());
-    }
-
-    /// Whether its process is running, if it has one of its own.
-    pub(super) fn is_running(&self) -> bool {
-        self.engine.exit_check().is_none_or(|has_exited| !has_exited())
-    }
-}
 
 /// An engine that runs, as it is watched.
 struct WatchedEngine {

@@ -1,11 +1,11 @@
 //! Inputs of a model other than tensors, and the labels in its responses.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cudock_inputs::{ImageInput, Labels, OptionError, TextInput};
+use cudock_project::ServeOptions;
 use cudock_tensor::Signature;
-
-use crate::settings::InputSettings;
 
 /// The settings of a model's inputs, resolved for its signature.
 #[derive(Default)]
@@ -16,8 +16,8 @@ pub(crate) struct ModelInputs {
 }
 
 impl ModelInputs {
-    pub(crate) fn load(settings: &InputSettings, signature: &Signature) -> Result<Self, OptionError> {
-        let InputSettings { image, text, labels, top, scores } = settings;
+    pub(crate) fn load(options: &ServeOptions, signature: &Signature) -> Result<Self, OptionError> {
+        let ServeOptions { image, text, labels, top, scores, .. } = options;
         let image = image.as_ref().map(|options| ImageInput::new(options, signature).map(Arc::new));
         let text = text.as_ref().map(|options| TextInput::load(options, signature).map(Arc::new));
         let unused = [("serve.top", top.is_some()), ("serve.scores", scores.is_some())];
@@ -32,4 +32,10 @@ impl ModelInputs {
     pub(crate) fn padding(&self) -> Vec<Vec<u8>> {
         self.text.as_ref().map(|text| text.padding()).unwrap_or_default()
     }
+}
+
+/// The files that options name for inputs.
+pub(super) fn files(options: &ServeOptions) -> impl Iterator<Item = &Path> {
+    let tokenizer = options.text.iter().map(|text| &text.tokenizer);
+    tokenizer.chain(&options.labels).map(PathBuf::as_path)
 }

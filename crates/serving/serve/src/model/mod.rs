@@ -9,6 +9,7 @@ mod queue;
 mod repository;
 mod shapes;
 mod spare;
+mod warm_engine;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,19 +24,20 @@ use cudock_server::{Budget, COMPUTE_STAGE, Log, QUEUE_STAGE};
 use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 use cudock_trace::RequestTrace;
 
-use self::engine_manager::{EngineManager, WarmEngine};
+use self::engine_manager::EngineManager;
 use self::health::ModelHealth;
 use self::inputs::ModelInputs;
+pub(crate) use self::queue::Queue;
 use self::queue::{Attempt, PendingRequest, Submission};
-pub(crate) use self::queue::{Queue, Unanswered};
 pub use self::repository::RepositoryError;
 pub(crate) use self::repository::{ModelFile, ModelId, compare_versions, find_models};
 use self::shapes::RowShapes;
 use self::spare::SpareEngine;
+use self::warm_engine::WarmEngine;
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::read_tracker::ReadTracker;
-use crate::reply::TimedResponse;
+use crate::reply::{TimedResponse, Unanswered};
 use crate::service::Loader;
 use crate::settings::{ModelSettings, StartEngine};
 
@@ -93,7 +95,7 @@ impl Model {
         loader: &Arc<Loader>,
     ) -> Result<Self, ServeError> {
         let not_loaded = |reason: String| ServeError::NotReady { name: found.name.clone(), reason };
-        let stamps = FileStamps::of(found).and(settings.inputs.files());
+        let stamps = FileStamps::of(found).and(inputs::files(&settings.options));
         let queue = Arc::new(Queue::new(settings.batcher.clone(), ModelMetrics::default()));
         let health = Arc::new(ModelHealth::default());
         let manager = Arc::new(EngineManager {
@@ -116,8 +118,8 @@ impl Model {
             warm.push((gpu, engine));
         }
         let signature = signature.ok_or_else(|| not_loaded("no device configured".to_owned()))?;
-        let inputs =
-            ModelInputs::load(&settings.inputs, &signature).map_err(|error| not_loaded(error.to_string()))?;
+        let inputs = ModelInputs::load(&settings.options, &signature)
+            .map_err(|error| not_loaded(error.to_string()))?;
         let model = Self {
             file: found.clone(),
             stamps,
@@ -178,6 +180,11 @@ impl Model {
 
     pub(crate) fn version(&self) -> &str {
         &self.file.version
+    }
+
+    /// Its labels in metrics.
+    pub(crate) fn labels(&self) -> [(&str, &str); 2] {
+        [("model", self.name()), ("version", self.version())]
     }
 
     /// Maximum number of rows of a batch; 0 if requests do not share batches.
@@ -241,7 +248,7 @@ impl Model {
             });
             let result = match submitted {
                 Ok(pending) => {
-                    ReadTracker::on_submitted(&model.queue);
+                    ReadTracker::on_submitted(model.queue.clone());
                     if !model.is_resident() {
                         model.loader.wake();
                     }

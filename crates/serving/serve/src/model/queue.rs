@@ -17,7 +17,8 @@ use super::crashes::Crashes;
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::page::status::QueueStatus;
-use crate::reply::{self, InferenceResult, ReplyBatch, ReplyReceiver, ReplySender};
+use crate::read_tracker::SubmissionQueue;
+use crate::reply::{self, InferenceResult, ReplyBatch, ReplyReceiver, ReplySender, Unanswered};
 use crate::service::Usage;
 
 /// Time for which one rejection applies to other requests, too, in nanoseconds.
@@ -102,14 +103,6 @@ pub(crate) struct RunnableBatch {
     pub(crate) bucket: u64,
     /// Maximum number of rows of its bucket that fit into the device's memory, if that is known.
     pub(crate) row_limit: Option<usize>,
-}
-
-/// The outcome of a request without a response.
-#[derive(Clone)]
-pub(crate) enum Unanswered {
-    /// It did not run, because the model was replaced or the server is shutting down. These are its inputs.
-    Returned(Vec<Tensor>),
-    Failed(ServeError),
 }
 
 impl Queue {
@@ -210,18 +203,6 @@ impl Queue {
         }
         self.metrics.rejected();
         Err(HttpRejection::Overloaded { retry_after: Duration::from_millis(milliseconds) }.into())
-    }
-
-    pub(crate) fn submitted(&self) -> u64 {
-        self.submitted.load(Ordering::Relaxed)
-    }
-
-    /// Reports that the calling thread has nothing left to read.
-    pub(crate) fn on_reads_drained(&self) {
-        let now = self.now();
-        let mut state = lock(&self.state);
-        state.batcher.on_reads_drained(now);
-        self.wake_lane(state, true);
     }
 
     /// Withdraws a request that nothing waits for; returns whether it was still queued.
@@ -458,6 +439,19 @@ impl Queue {
     pub(crate) fn status(&self) -> QueueStatus {
         let state = lock(&self.state);
         QueueStatus { rows: state.batcher.queued_rows(), requests: state.batcher.queued_requests() }
+    }
+}
+
+impl SubmissionQueue for Queue {
+    fn submitted(&self) -> u64 {
+        self.submitted.load(Ordering::Relaxed)
+    }
+
+    fn on_reads_drained(&self) {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        state.batcher.on_reads_drained(now);
+        self.wake_lane(state, true);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use cudock_base::lock;
 
-use super::engine_manager::WarmEngine;
+use super::warm_engine::WarmEngine;
 
 pub(crate) struct SpareEngine {
     /// Whether there may be one.

@@ -8,31 +8,13 @@ use std::time::Instant;
 use cudock_base::lock;
 use cudock_base::text::error_chain;
 
+use super::load_error::{LoadError, LoadFailure};
 use super::memory;
 use super::residency::{Memory, Policy};
 use super::{ModelService, ServedModel};
 use crate::ServeError;
 use crate::model::{self, FileStamps, Model, ModelFile, RepositoryError};
 use crate::settings::{ModelSettings, ModelSource};
-
-pub(super) struct LoadFailure {
-    pub(super) reason: String,
-    /// Whether it failed because a required GPU is missing.
-    is_gpu_missing: bool,
-    files: FileStamps,
-}
-
-/// There is nothing to serve.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    #[error(transparent)]
-    Repository(#[from] RepositoryError),
-    #[error("no model could be loaded\n{0}")]
-    None(String),
-    /// No model could be loaded, one of them because a required GPU is missing.
-    #[error("no model could be loaded\n{0}")]
-    NoGpu(String),
-}
 
 impl ModelService {
     /// Loads all models, except those that are loaded on demand. A model that cannot be loaded is recorded and the

@@ -9,6 +9,7 @@ use cudock_model::{EstimateOptions, NumberFormat, TermKind};
 
 use super::residency::Memory;
 use crate::model::Model;
+use crate::proc::status_bytes;
 use crate::settings::{DeviceReading, EngineKind, ModelSettings, ReadDevices};
 
 /// Interval and number of checks for new readings of the GPUs.
@@ -74,13 +75,6 @@ fn growth(before: &[DeviceReading], now: &[DeviceReading]) -> Option<u64> {
         Some(now.memory_used.saturating_sub(before.memory_used))
     });
     grown.max()
-}
-
-/// A size in a file of `/proc` whose lines have a name and a number of kilobytes.
-pub(crate) fn status_bytes(file: &str, name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(file).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
 #[cfg(test)]
@@ -175,11 +169,5 @@ mod tests {
             _ => vec![reading(0, 2, &[])],
         });
         assert_eq!(readings_since(since, &read)[0].memory_used, 2);
-    }
-
-    #[test]
-    fn this_process_has_resident_memory() {
-        assert!(status_bytes("/proc/self/status", "VmRSS:").is_some_and(|bytes| bytes > 1 << 16));
-        assert_eq!(status_bytes("/proc/self/status", "VmNothing:"), None);
     }
 }

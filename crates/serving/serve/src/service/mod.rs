@@ -1,6 +1,7 @@
 //! The models of a server, and the state of the server.
 
 mod load;
+mod load_error;
 mod loader;
 mod memory;
 mod on_demand;
@@ -17,10 +18,9 @@ use cudock_base::text::suggest;
 use cudock_server::ServerResources;
 use cudock_trace::Exporter;
 
-pub use self::load::LoadError;
-use self::load::LoadFailure;
+pub use self::load_error::LoadError;
+use self::load_error::LoadFailure;
 pub(crate) use self::loader::Loader;
-pub(crate) use self::memory::status_bytes;
 pub(crate) use self::residency::{ResidencyReport, Usage};
 pub(crate) use self::served::ServedModel;
 use crate::model::{Model, ModelId};

@@ -1,7 +1,7 @@
 //! Settings of a server and its models: the user's options with every default resolved.
 
+mod dialects;
 mod error;
-mod inputs;
 mod platform;
 mod python;
 mod source;
@@ -18,14 +18,12 @@ use cudock_engine_onnx::OnnxSettings;
 use cudock_engine_python::PythonSettings;
 use cudock_model::is_python_model;
 use cudock_project::{ByteSize, DeviceChoice, KeepLoaded, Precision, ServeOptions, TimeSpan};
-use cudock_server::{ApiKeys, Log, LogFormat, RateLimiter, ServerSettings};
+use cudock_server::{RateLimiter, ServerSettings};
 use cudock_tensor::RequestLimits;
 use cudock_trace::ExportSettings;
 
-use crate::http::Dialects;
-
+pub use self::dialects::{Dialects, VertexRoutes};
 pub use self::error::SettingsError;
-pub use self::inputs::InputSettings;
 pub use self::platform::{platform_model, platform_options};
 pub use self::source::{ModelSource, locate_models, options_in};
 
@@ -97,31 +95,29 @@ impl ServeSettings {
         model_settings: ModelSettingsFor,
         start_engine: StartEngine,
     ) -> Self {
-        let memory = bytes_or(options.memory, 1 << 30).max(MIN_MEMORY);
+        let listen = options.listen.clone().filter(|addresses| !addresses.is_empty());
+        let listen = listen.unwrap_or_else(|| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8000))]);
+        let server = ServerSettings::new(listen);
+        let memory = bytes_or(options.memory, server.memory).max(MIN_MEMORY);
         // A body that cannot fit into memory is rejected by its length, before it is sent.
         let body = bytes_or(options.max_body, 64 << 20).min(memory);
-        let listen = options.listen.clone().filter(|addresses| !addresses.is_empty());
         Self {
             server: ServerSettings {
-                listen: listen.unwrap_or_else(|| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8000))]),
                 allow_hosts: options
                     .allow_hosts
                     .iter()
                     .flatten()
                     .map(|host| host.as_str().to_owned())
                     .collect(),
-                io_threads: options.io_threads.unwrap_or((processors() / 2).clamp(1, 8)),
+                io_threads: options.io_threads.unwrap_or(server.io_threads),
                 memory,
-                connections: options.connections.unwrap_or(10_000).max(1),
-                client_timeout: time_or(options.client_timeout, Duration::from_secs(30)),
-                drain_timeout: time_or(options.drain_timeout, Duration::from_secs(30)),
-                keys: ApiKeys::default(),
-                tls: None,
-                log: Log::new(LogFormat::Off, false, std::io::sink()),
+                connections: options.connections.unwrap_or(server.connections).max(1),
+                client_timeout: options.client_timeout.map_or(server.client_timeout, |time| time.0),
+                drain_timeout: options.drain_timeout.map_or(server.drain_timeout, |time| time.0),
                 rate_limiter: options
                     .rate_limit
                     .map(|limit| Arc::new(RateLimiter::new(limit.per_second, limit.burst))),
-                exporter: None,
+                ..server
             },
             limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
             models,
@@ -155,9 +151,8 @@ pub struct ModelSettings {
     /// It is unloaded after this time without a request.
     pub idle_unload: Option<Duration>,
     pub keep_loaded: KeepLoaded,
-    pub inputs: InputSettings,
-    /// Smallest and largest input value, for the page's drawing pad.
-    pub try_range: Option<(f64, f64)>,
+    /// The options that they are made of. Inputs are resolved from it when the signature of the model is known.
+    pub options: Arc<ServeOptions>,
 }
 
 impl ModelSettings {
@@ -243,8 +238,7 @@ impl ModelSettings {
             engine_memory: options.engine_memory.map(|size| size.0),
             idle_unload: options.idle_unload.map(|span| span.0),
             keep_loaded: options.keep_loaded.clone().unwrap_or(KeepLoaded::All(false)),
-            inputs: InputSettings::new(options),
-            try_range: options.try_model.and_then(|try_model| try_model.range),
+            options: Arc::new(options.clone()),
         })
     }
 

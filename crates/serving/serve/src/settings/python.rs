@@ -23,11 +23,10 @@ pub(super) fn python_settings(
         inputs: specs(&options.inputs)?,
         outputs: specs(&options.outputs)?,
         trust: options.trust.unwrap_or(false),
-        precision: options.precision.and_then(|precision| match precision {
-            Precision::Fp32 => None,
-            Precision::Fp16 => Some("fp16".to_owned()),
-            Precision::Bf16 => Some("bf16".to_owned()),
-        }),
+        precision: options
+            .precision
+            .filter(|precision| *precision != Precision::Fp32)
+            .map(|precision| precision.name().to_owned()),
         channels_last: options.nhwc.unwrap_or(false),
         compile: options.compile.unwrap_or(false),
         compiled_rows: rows_if(options.compile),

@@ -32,8 +32,8 @@ use crate::metrics::log::Log;
 use crate::request::body::CONNECTION_BUFFERS;
 use crate::request::origin::{Listener, Reach};
 use crate::request::request_rules;
-use crate::server::ServerShared;
 use crate::settings::ServerSettings;
+use crate::shared::ServerShared;
 
 /// HTTP/2 flow control windows of a stream and of a connection.
 const STREAM_WINDOW: u32 = 1 << 20;

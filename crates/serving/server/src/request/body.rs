@@ -12,7 +12,8 @@ use crate::connection::monitor::ConnectionActivity;
 use crate::connection::stall::StallDetector;
 use crate::limits::memory::{Reservation, SMALL_BODY};
 use crate::limits::worker_pool::MAX_INLINE_PARSE;
-use crate::request::compression::{ContentEncoding, InflateError};
+use crate::request::compression::InflateError;
+use crate::request::content_encoding::ContentEncoding;
 use crate::request::rejection::HttpRejection;
 use crate::resources::ServerResources;
 

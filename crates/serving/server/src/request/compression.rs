@@ -7,20 +7,13 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use hyper::header::{self, HeaderMap};
 
+use crate::request::content_encoding::ContentEncoding;
 use crate::request::rejection::HttpRejection;
 
 /// Bytes that are decompressed at a time.
 const CHUNK: usize = 64 << 10;
 /// Largest window of a zstd frame, as a power of two: what level 19 uses.
 const ZSTD_WINDOW: u32 = 23;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContentEncoding {
-    Gzip,
-    /// zlib, which HTTP calls deflate.
-    Deflate,
-    Zstd,
-}
 
 #[derive(Debug)]
 pub enum InflateError {
@@ -30,18 +23,6 @@ pub enum InflateError {
 }
 
 impl ContentEncoding {
-    /// All of them, as in the header `Accept-Encoding`.
-    pub(crate) const NAMES: &str = "gzip, deflate, zstd";
-
-    /// The encoding that a header names.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let is = |known| name.eq_ignore_ascii_case(known);
-        if is("gzip") || is("x-gzip") {
-            return Some(Self::Gzip);
-        }
-        [Self::Deflate, Self::Zstd].into_iter().find(|encoding| is(encoding.name()))
-    }
-
     /// The encoding of a body by its headers; `None` if it is not encoded.
     pub fn of_body(headers: &HeaderMap) -> Result<Option<Self>, HttpRejection> {
         let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
@@ -53,28 +34,6 @@ impl ContentEncoding {
         }
         let encoding = Self::from_name(name).filter(|_| is_only);
         encoding.map(Some).ok_or_else(|| HttpRejection::UnsupportedEncoding { name: name.to_owned() })
-    }
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Deflate => "deflate",
-            Self::Zstd => "zstd",
-        }
-    }
-
-    /// The cheapest encoding that an `Accept-Encoding` header allows.
-    pub(crate) fn preferred(accepted: &str) -> Option<Self> {
-        let allowed = |wanted: Self| {
-            accepted.split(',').any(|item| {
-                let mut parts = item.split(';').map(str::trim);
-                let named = parts.next().and_then(Self::from_name) == Some(wanted);
-                let excluded =
-                    parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)));
-                named && !excluded
-            })
-        };
-        [Self::Zstd, Self::Gzip, Self::Deflate].into_iter().find(|&encoding| allowed(encoding))
     }
 
     /// Compresses the parts of a body, fast rather than well.

@@ -2,6 +2,7 @@
 
 pub(crate) mod body;
 pub(crate) mod compression;
+pub(crate) mod content_encoding;
 mod host;
 pub(crate) mod keys;
 pub(crate) mod origin;

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderMap, HeaderValue};
 
 use crate::limits::worker_pool::WorkerLost;
-use crate::request::compression::ContentEncoding;
+use crate::request::content_encoding::ContentEncoding;
 
 /// The reason why a request is rejected. Its message is sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! The JSON of other model servers, and CSV.
 
-use cudock_tensor::envelope::{self, Envelope, ResponseForm};
+use cudock_tensor::envelope::{self, Envelope};
 use cudock_tensor::{
-    DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, Signature, csv,
+    DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, ResponseForm, Signature, csv,
 };
 use serde_json::{Value, json};
 

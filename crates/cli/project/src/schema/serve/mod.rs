@@ -64,6 +64,16 @@ pub enum Precision {
     Bf16,
 }
 
+impl Precision {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fp32 => "fp32",
+            Self::Fp16 => "fp16",
+            Self::Bf16 => "bf16",
+        }
+    }
+}
+
 // Not a doc comment: clap would show it as the description of `cudock serve`.
 //
 // Every setting of a server or a model. Flags and `cudock.toml` are read into this struct and combined by `or`; what

@@ -29,15 +29,12 @@ pub fn request(address: SocketAddr) -> LoadRequest {
 
 pub fn settings(address: SocketAddr, load: Load) -> LoadSettings {
     LoadSettings {
-        address,
-        load,
         warm_up: Duration::from_millis(100),
         duration: Duration::from_millis(800),
         grace: Duration::from_secs(20),
-        threads: 1,
         connections: 64,
         check_every: 0,
-        seed: 1,
+        ..LoadSettings::new(address, load)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cudock_base::protobuf::{FieldValue, Fields};
+use cudock_base::protobuf::{FieldValue, Fields, WireValue};
 
 use super::operators::{Operator, ResultType};
 use crate::onnx::MAX_DEPTH;
@@ -332,7 +332,7 @@ impl<'a> Graph<'a> {
         for field in Fields::new(message) {
             match field? {
                 (1, value) => name = value.bytes()?,
-                (3, FieldValue::Varint(value)) => number = Some(value),
+                (3, FieldValue { wire: WireValue::Varint(value), .. }) => number = Some(value),
                 (5, tensor) => attributes.constant = initializer(tensor.bytes()?)?.1,
                 // `value_float`, `value_floats` and `value_ints` of a constant.
                 (2 | 7, _) => attributes.constant = ElementType::Float,

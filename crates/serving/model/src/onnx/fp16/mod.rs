@@ -9,14 +9,15 @@
 mod graph;
 mod operators;
 mod plan;
+mod stats;
 mod weights;
 mod write;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use cudock_base::protobuf::Fields;
 
+pub use self::stats::Fp16Stats;
 pub use self::weights::Weights;
 
 use self::graph::{Graph, ModelContext};
@@ -33,20 +34,6 @@ const MIN_IR_VERSION: u64 = 4;
 pub struct Fp16Model {
     pub bytes: Vec<u8>,
     pub stats: Fp16Stats,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fp16Stats {
-    /// Operators that compute in fp16.
-    pub half_nodes: usize,
-    /// Operators that stay in fp32, by name.
-    pub full_nodes: BTreeMap<String, usize>,
-    /// Casts that were added.
-    pub casts: usize,
-    /// Weights beyond the range of fp16, which became its largest number.
-    pub clamped: u64,
-    /// Weights too close to zero for fp16, which became its smallest number.
-    pub raised: u64,
 }
 
 /// Converts a model to fp16; the error describes why it cannot be converted. `directory` is that of the model, for its

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Component, Path};
 
-use cudock_base::protobuf::{FieldValue, Fields};
+use cudock_base::protobuf::{FieldValue, Fields, WireValue};
 use cudock_mmap::Mmap;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::Fp16Stats;
 use super::graph::FLOAT16;
+use super::stats::Fp16Stats;
 use crate::onnx::tensor::{self, shorten};
 use crate::onnx::wire::WriteFields;
 
@@ -116,8 +116,8 @@ impl<'a> WeightStore<'a> {
         for field in Fields::new(message) {
             match field? {
                 (9, raw) => return Ok(FloatBytes::Borrowed(raw.bytes()?)),
-                (4, FieldValue::Bytes(packed)) => typed.extend_from_slice(packed),
-                (4, FieldValue::Fixed32(number)) => typed.extend_from_slice(&number),
+                (4, FieldValue { wire: WireValue::Bytes(packed), .. }) => typed.extend_from_slice(packed),
+                (4, FieldValue { wire: WireValue::Fixed32(number), .. }) => typed.extend_from_slice(&number),
                 _ => {}
             }
         }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use cudock_base::protobuf::{FieldValue, Fields};
+use cudock_base::protobuf::{FieldValue, Fields, WireValue};
 
-use super::Fp16Stats;
 use super::graph::{ElementType, FLOAT, FLOAT16, Form, Graph, Node, NodeKind, Role, Value, value_info};
 use super::operators::Compute;
+use super::stats::Fp16Stats;
 use super::weights::WeightStore;
 use crate::onnx::wire::WriteFields;
 
@@ -202,11 +202,15 @@ impl<'graph, 'a, 'weights> GraphWriter<'graph, 'a, 'weights> {
         for field in Fields::new(message) {
             match field? {
                 (5, tensor) => return self.tensor_attribute(tensor.bytes()?),
-                (2, FieldValue::Fixed32(number)) => {
+                (2, FieldValue { wire: WireValue::Fixed32(number), .. }) => {
                     return self.tensor_attribute(&float_tensor(None, &number));
                 }
-                (7, FieldValue::Fixed32(number)) => list.get_or_insert_default().extend(number),
-                (7, FieldValue::Bytes(packed)) => list.get_or_insert_default().extend(packed),
+                (7, FieldValue { wire: WireValue::Fixed32(number), .. }) => {
+                    list.get_or_insert_default().extend(number)
+                }
+                (7, FieldValue { wire: WireValue::Bytes(packed), .. }) => {
+                    list.get_or_insert_default().extend(packed)
+                }
                 _ => {}
             }
         }
@@ -273,7 +277,7 @@ fn float_tensor(size: Option<usize>, numbers: &[u8]) -> Vec<u8> {
 /// The attributes of a `Cast`, to fp16.
 fn cast_attribute(message: &[u8]) -> Result<Vec<u8>, String> {
     rewrite(message, |number, value| match (number, value) {
-        (3, FieldValue::Varint(FLOAT)) => Ok(Some(Replacement::Number(FLOAT16))),
+        (3, FieldValue { wire: WireValue::Varint(FLOAT), .. }) => Ok(Some(Replacement::Number(FLOAT16))),
         _ => Ok(None),
     })
 }

@@ -1,7 +1,7 @@
 //! Parses tensors of protobuf numbers directly into the bytes that the engine takes.
 
 use bytes::{BufMut, Bytes};
-use cudock_base::protobuf::{FieldValue, Fields};
+use cudock_base::protobuf::{FieldValue, Fields, WireValue};
 use cudock_tensor::DType;
 
 use crate::grpc::status::GrpcStatus;
@@ -63,10 +63,10 @@ impl ContentsReader<'_> {
 
     /// Numbers of N bytes, compressed or one.
     fn fixed<const N: usize>(&mut self, value: FieldValue<'_>) -> Result<(), GrpcStatus> {
-        let bytes = match &value {
-            FieldValue::Bytes(packed) if packed.len() % N == 0 => packed,
-            FieldValue::Fixed32(number) if N == 4 => &number[..],
-            FieldValue::Fixed64(number) if N == 8 => number,
+        let bytes = match &value.wire {
+            WireValue::Bytes(packed) if packed.len() % N == 0 => packed,
+            WireValue::Fixed32(number) if N == 4 => &number[..],
+            WireValue::Fixed64(number) if N == 8 => number,
             _ => return Err(self.invalid(format_args!("the contents are not numbers of {N} bytes"))),
         };
         self.count(bytes.len() / N)?;

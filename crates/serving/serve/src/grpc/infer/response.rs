@@ -114,7 +114,7 @@ fn put_block_head(number: u32, length: usize, out: &mut impl BufMut) {
 
 #[cfg(test)]
 mod tests {
-    use cudock_base::protobuf::{FieldValue, Fields};
+    use cudock_base::protobuf::{Fields, WireValue};
 
     use super::*;
 
@@ -124,8 +124,10 @@ mod tests {
             let mut message = Vec::new();
             put_block_head(6, length, &mut message);
             message.resize(message.len() + length, 7);
-            let fields: Vec<_> = Fields::new(&message).collect::<Result<_, _>>().unwrap();
-            assert_eq!(fields, [(6, FieldValue::Bytes(&vec![7; length]))]);
+            let fields: Vec<_> = Fields::new(&message)
+                .map(|field| field.map(|(number, value)| (number, value.wire)).unwrap())
+                .collect();
+            assert_eq!(fields, [(6, WireValue::Bytes(&vec![7; length]))]);
         }
     }
 }

@@ -148,6 +148,19 @@ fn invalid_tensors_are_rejected_by_name() {
 }
 
 #[test]
+fn an_invalid_message_is_reported_with_the_field_and_its_position() {
+    for (message, expected) in [
+        (&b"\x0a\x01m\x12\x01\xff"[..], "a string is not UTF-8 (field 2 at byte 3)"),
+        (b"\x0a\x01m\x2a\x09", "field claims 9 bytes, but 0 are left (field 5 at byte 3)"),
+        (b"\x0a\x01m\x2a\x02\x08\x01", "expected a string or message, found a number (field 1 at byte 0)"),
+        (b"\x0a\x01m\x00", "invalid field number 0 (at byte 3)"),
+    ] {
+        let rejected = rejected(&Bytes::copy_from_slice(message), &one_input());
+        assert_eq!(rejected, (GrpcCode::InvalidArgument, format!("invalid protobuf message: {expected}")));
+    }
+}
+
+#[test]
 fn a_shape_that_overflows_is_rejected() {
     let large = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40];
     let (code, message) = rejected(&request("FP32", &[large, large].concat(), &[&[0; 4]]), &one_input());

@@ -5,8 +5,11 @@
 pub(in crate::grpc) mod encode;
 pub(in crate::grpc) mod stream;
 
+use bytes::Bytes;
 use prost::Message;
 use serde::Serialize;
+
+use super::status::GrpcStatus;
 
 /// The response of `ServerLive`, `ServerReady` and `ModelReady`, whose fields differ only in name.
 #[derive(Clone, PartialEq, Message)]
@@ -243,4 +246,8 @@ pub(crate) enum ServingStatus {
     Serving = 1,
     NotServing = 2,
     ServiceUnknown = 3,
+}
+
+pub(in crate::grpc) fn decode<M: Message + Default>(message: Bytes) -> Result<M, GrpcStatus> {
+    M::decode(message).map_err(|error| GrpcStatus::invalid(format!("cannot decode the message: {error}")))
 }

@@ -7,8 +7,10 @@ use hyper::body::Incoming;
 use prost::Message;
 
 use super::call::Call;
+use super::messages::decode;
 use super::messages::encode::encode_message;
 use super::messages::stream::{MessageStream, decode_message};
+use super::services::SMALL;
 use super::status::{GrpcCode, GrpcStatus};
 use super::stream_body::MessageSink;
 use crate::ServeError;
@@ -41,9 +43,8 @@ pub(crate) async fn serve(
             };
             let Some(message) = message else { return Ok(()) };
             let workers = &service.resources.workers;
-            let (message, _held) =
-                decode_message(workers, message, call.encoding, super::SMALL, held).await?;
-            let request = super::decode::<ServerReflectionRequest>(message)?;
+            let (message, _held) = decode_message(workers, message, call.encoding, SMALL, held).await?;
+            let request = decode::<ServerReflectionRequest>(message)?;
             let response = response(request).encode_to_vec();
             sink.put(encode_message(workers, vec![response.into()], call.response_encoding).await?);
         }
@@ -240,6 +241,7 @@ struct ErrorResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grpc::services::{HEALTH, INFERENCE};
 
     fn ask(message_request: MessageRequest) -> MessageResponse {
         let request =
@@ -255,7 +257,7 @@ mod tests {
             panic!()
         };
         let names: Vec<_> = listed.service.into_iter().map(|service| service.name).collect();
-        assert_eq!(names, [super::super::INFERENCE, super::super::HEALTH, SERVICES[0], SERVICES[1]]);
+        assert_eq!(names, [INFERENCE, HEALTH, SERVICES[0], SERVICES[1]]);
         for name in names {
             assert!(matches!(ask(MessageRequest::FileContainingSymbol(name)), MessageResponse::Files(_)));
         }

@@ -1,11 +1,12 @@
 //! The inference server of Azure Machine Learning:
 //! <https://learn.microsoft.com/azure/machine-learning/how-to-inference-server-http>.
 
-use cudock_tensor::envelope::{Envelope, ResponseForm};
+use cudock_tensor::ResponseForm;
+use cudock_tensor::envelope::Envelope;
 use hyper::StatusCode;
 
-use super::{ForeignCall, is_root, status_or};
-use crate::http::infer::PredictApi;
+use super::foreign_call::{ForeignCall, is_root, status_or};
+use crate::http::predict_api::PredictApi;
 use crate::http::response::{self, HttpResponse};
 
 pub(super) static API: PredictApi = PredictApi {

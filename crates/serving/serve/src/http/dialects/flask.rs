@@ -4,7 +4,7 @@
 use hyper::StatusCode;
 use serde_json::json;
 
-use super::{ForeignCall, status_or};
+use super::foreign_call::{ForeignCall, status_or};
 use crate::http::info;
 use crate::http::response::{self, HttpResponse};
 use crate::page::status::ServerState;

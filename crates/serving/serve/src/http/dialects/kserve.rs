@@ -4,7 +4,8 @@ use cudock_server::HttpRejection;
 use hyper::StatusCode;
 use serde_json::json;
 
-use super::{ForeignCall, is_root, v1};
+use super::foreign_call::{ForeignCall, is_root};
+use super::v1;
 use crate::ServeError;
 use crate::http::response::{self, HttpResponse};
 use crate::http::route::ModelName;

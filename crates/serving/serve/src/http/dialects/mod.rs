@@ -5,6 +5,7 @@
 
 mod azureml;
 mod flask;
+mod foreign_call;
 mod kserve;
 mod sagemaker;
 mod tensorflow;
@@ -14,75 +15,20 @@ mod vertex;
 
 use cudock_project::Dialect;
 use cudock_server::HttpRejection;
+use hyper::Method;
 use hyper::header::{self, HeaderMap, HeaderValue};
-use hyper::{Method, StatusCode};
 use serde_json::json;
 
-pub use self::vertex::VertexRoutes;
-use super::infer::PredictApi;
+use self::foreign_call::is_root;
+pub(crate) use self::foreign_call::{ForeignCall, ForeignRoute};
+use super::predict_api::{self, PredictApi};
 use super::response::{self, HttpResponse};
-use super::route::{ModelEffect, ModelName, method_not_allowed, path_parts};
+use super::route::{method_not_allowed, path_parts};
 use crate::ServeError;
 use crate::service::ModelService;
-
-/// The other model servers whose clients are answered.
-#[derive(Clone, Debug, Default)]
-pub struct Dialects {
-    /// Where a path belongs to several, the first one answers.
-    enabled: Vec<Dialect>,
-    pub vertex: VertexRoutes,
-}
-
-/// A request to the API of another model server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ForeignRoute {
-    pub(crate) dialect: Dialect,
-    pub(crate) call: ForeignCall,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ForeignCall {
-    /// An inference request, to the only model if none is named.
-    Predict(Option<ModelName>),
-    /// Is the server ready?
-    Probe,
-    /// The state of the server, for people.
-    Health,
-    Models,
-    /// The state of a model.
-    Model(ModelName),
-    Metadata(ModelName),
-}
-
-impl ForeignCall {
-    fn allowed(&self, dialect: Dialect) -> &'static str {
-        match self {
-            // `curl -T` sends PUT, and TorchServe's documentation uses it.
-            Self::Predict(_) if dialect == Dialect::TorchServe => "POST, PUT",
-            Self::Predict(_) => "POST",
-            _ => "GET, HEAD",
-        }
-    }
-
-    /// The effect of a request on the models.
-    pub(crate) fn effect(&self) -> ModelEffect {
-        match self {
-            Self::Predict(_) | Self::Metadata(_) => ModelEffect::Needs,
-            Self::Probe | Self::Health | Self::Models | Self::Model(_) => ModelEffect::None,
-        }
-    }
-
-    /// Whether it needs no API key.
-    pub(crate) fn is_public(&self) -> bool {
-        *self == Self::Probe
-    }
-}
+use crate::settings::Dialects;
 
 impl Dialects {
-    pub fn new(enabled: Vec<Dialect>) -> Self {
-        Self { enabled, vertex: VertexRoutes::default() }
-    }
-
     /// The route of a request, if it is to one of these APIs.
     pub(crate) fn route(
         &self,
@@ -139,7 +85,7 @@ impl Dialects {
         match dialect {
             Dialect::TorchServe => torchserve::call(parts),
             Dialect::SageMaker => Ok(sagemaker::call(parts)),
-            Dialect::Vertex => Ok(self.vertex.call(path)),
+            Dialect::Vertex => Ok(vertex::call(&self.vertex, path)),
             Dialect::AzureMl => Ok(azureml::call(parts)),
             Dialect::KServeV1 => kserve::call(parts),
             Dialect::TensorFlowServing => tensorflow::call(parts),
@@ -208,7 +154,7 @@ pub(crate) fn predict_api(dialect: Dialect) -> &'static PredictApi {
         Dialect::Vertex => &vertex::API,
         Dialect::AzureMl => &azureml::API,
         Dialect::KServeV1 | Dialect::TensorFlowServing => &v1::API,
-        Dialect::Flask => &super::infer::PREDICT,
+        Dialect::Flask => &predict_api::PREDICT,
     }
 }
 
@@ -249,23 +195,16 @@ pub(crate) fn error(dialect: Dialect, error: &ServeError) -> HttpResponse {
     response::error_with(error, &body)
 }
 
-fn is_root(parts: &[&str]) -> bool {
-    matches!(parts, [] | [""])
-}
-
 fn accepts_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT).map(HeaderValue::as_bytes).unwrap_or_default();
     accepted.windows(9).any(|part| part == b"text/html")
 }
 
-/// 200, or the status with which an API says that the server is not ready.
-fn status_or(is_ready: bool, other: StatusCode) -> StatusCode {
-    if is_ready { StatusCode::OK } else { other }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::route::ModelName;
+    use crate::settings::VertexRoutes;
 
     fn model(name: &str, version: Option<&str>) -> ModelName {
         ModelName { name: name.to_owned(), version: version.map(str::to_owned) }

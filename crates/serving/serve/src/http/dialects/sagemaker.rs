@@ -1,10 +1,11 @@
 //! The container contract of Amazon SageMaker:
 //! <https://docs.aws.amazon.com/sagemaker/latest/dg/your-algorithms-inference-code.html>.
 
-use cudock_tensor::envelope::{Envelope, ResponseForm};
+use cudock_tensor::ResponseForm;
+use cudock_tensor::envelope::Envelope;
 
-use super::ForeignCall;
-use crate::http::infer::PredictApi;
+use super::foreign_call::ForeignCall;
+use crate::http::predict_api::PredictApi;
 
 pub(super) static API: PredictApi = PredictApi {
     envelope: &Envelope {

@@ -5,7 +5,8 @@ use cudock_tensor::{DType, TensorSpec};
 use hyper::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::{ForeignCall, v1};
+use super::foreign_call::ForeignCall;
+use super::v1;
 use crate::ServeError;
 use crate::http::response::{self, HttpResponse};
 use crate::http::route::ModelName;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use cudock_server::HttpRejection;
-use cudock_tensor::envelope::{Envelope, ResponseForm};
+use cudock_tensor::ResponseForm;
+use cudock_tensor::envelope::Envelope;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use super::{ForeignCall, status_or};
+use super::foreign_call::{ForeignCall, status_or};
 use crate::ServeError;
-use crate::http::infer::PredictApi;
+use crate::http::predict_api::PredictApi;
 use crate::http::response::{self, HttpResponse};
 use crate::http::route::{ModelName, parse_model_name};
 use crate::model::Model;

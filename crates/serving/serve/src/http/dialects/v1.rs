@@ -1,10 +1,11 @@
 //! Requests common to the first version of KServe's protocol and TensorFlow Serving.
 
 use cudock_server::HttpRejection;
-use cudock_tensor::envelope::{Envelope, ResponseForm};
+use cudock_tensor::ResponseForm;
+use cudock_tensor::envelope::Envelope;
 
-use super::ForeignCall;
-use crate::http::infer::PredictApi;
+use super::foreign_call::ForeignCall;
+use crate::http::predict_api::PredictApi;
 use crate::http::route::parse_model_name;
 
 pub(super) static API: PredictApi = PredictApi {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use cudock_engine::{EngineError, Lane};
 use cudock_tensor::{DType, Tensor, elements};
 
-use super::{LaneContext, RowRange};
+use super::LaneContext;
+use super::row_range::RowRange;
 use crate::model::queue::{PendingRequest, RunnableBatch};
 use crate::model::shapes::{self, RowShapes};
 

@@ -2,6 +2,7 @@
 
 mod fill;
 mod outputs;
+mod row_range;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use cudock_server::{Budget, HttpRejection};
 use cudock_tensor::{InferenceResponse, Signature, Tensor};
 
 use self::outputs::BatchOutputs;
+use self::row_range::RowRange;
 use super::queue::{Attempt, PendingRequest, Queue, RunnableBatch};
 use super::shapes::{self, RowShapes};
 use crate::ServeError;
@@ -37,37 +39,13 @@ pub(crate) struct LaneContext {
     pub(crate) on_limited: Box<dyn Fn(usize) + Send>,
 }
 
-/// Rows of a batch that the engine runs at once.
-#[derive(Clone, Copy)]
-struct RowRange {
-    from: usize,
-    to: usize,
-    /// Rows that the engine runs: as many, or more if batches are padded.
-    padded: usize,
-}
-
-impl RowRange {
-    fn len(self) -> usize {
-        self.to - self.from
-    }
-
-    /// An error whose rows are counted from the beginning of the batch.
-    fn in_batch(self, error: EngineError) -> EngineError {
-        let EngineError::InvalidRows(mut rows) = error else { return error };
-        for invalid in &mut rows {
-            invalid.row = invalid.row.saturating_add(self.from);
-        }
-        EngineError::InvalidRows(rows)
-    }
-}
-
 /// A suspect may take this many times the estimate, instead of the full limit.
 const SUSPECT_TIME_FACTOR: u32 = 100;
 
 impl LaneContext {
     /// Runs batches until the queue is closed and empty (`Ok`) or the engine has died (`Err`).
     pub(crate) fn run_batches(&self, lane: &mut dyn Lane) -> Result<(), EngineError> {
-        let mut replies = ReplyBatch::new(Some(Arc::clone(&self.queue)));
+        let mut replies = ReplyBatch::new(Some(self.queue.clone()));
         while let Some(mut batch) = self.queue.take(self.engine) {
             let begun = self.queue.now();
             let result = self.run_valid_rows(lane, &mut batch, &mut replies);

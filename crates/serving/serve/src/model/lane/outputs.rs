@@ -11,7 +11,7 @@ use cudock_engine::{EngineError, OutputView};
 use cudock_server::{Budget, HttpRejection, Reservation, SMALL_BODY};
 use cudock_tensor::Tensor;
 
-use super::RowRange;
+use super::row_range::RowRange;
 use crate::model::queue::PendingRequest;
 
 pub(super) struct BatchOutputs {

@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use super::{LaneContext, Queue};
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
-use crate::model::queue::{Attempt, PendingRequest, Submission, Unanswered};
+use crate::model::queue::{Attempt, PendingRequest, Submission};
+use crate::reply::Unanswered;
 
 /// Returns its inputs, numbers and strings, if a batch has at most that many rows.
 #[derive(Default)]

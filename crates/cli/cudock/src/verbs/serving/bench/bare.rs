@@ -3,29 +3,16 @@
 use std::path::Path;
 
 use cudock_cli::BenchArgs;
-use cudock_engine::{DeviceInfo, Engine, EngineSettings, Provider};
+use cudock_engine::{Engine, EngineSettings, Provider};
 use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
-use cudock_loadgen::engine_bench::{BatchRun, EngineBench, EngineBenchError, EngineReport, JsonCost};
+use cudock_loadgen::engine_bench::{EngineBenchError, EngineReport};
 use cudock_project::DeviceChoice;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::bare_text;
+use super::report::EngineBenchReport;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, Format, status, warning};
 use crate::steps::runtime;
-
-/// The JSON report; see docs/bench.md.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct EngineBenchReport {
-    schema: u8,
-    pub(super) model: String,
-    pub(super) device: DeviceInfo,
-    pub(super) sessions: usize,
-    pub(super) runs: Vec<BatchRun>,
-    pub(super) best_batch: usize,
-    pub(super) json: Option<JsonCost>,
-}
 
 pub(crate) fn run(args: &BenchArgs, model: &Path, format: Format) -> Result<Outcome, Failure> {
     if args.engine.batch.contains(&0) || args.rows.contains(&0) {
@@ -35,15 +22,7 @@ pub(crate) fn run(args: &BenchArgs, model: &Path, format: Format) -> Result<Outc
     for (provider, reason) in &engine.device().skipped_providers {
         warning(format!("{provider:?} is not used: {reason}"));
     }
-    let bench = EngineBench {
-        batches: &args.engine.batch,
-        rows: args.rows.first().copied().unwrap_or(1),
-        shapes: &args.shape,
-        seed: args.seed,
-        warm_up: args.warm_up.map_or(EngineBench::WARM_UP, |span| span.0),
-        duration: args.duration.map_or(EngineBench::DURATION, |span| span.0),
-    };
-    let measured = bench.run(&mut engine, &|batch| status(format!("batches of {batch} …")));
+    let measured = args.engine_bench().run(&mut engine, &|batch| status(format!("batches of {batch} …")));
     let EngineReport { device, runs, best_batch, json } = measured.map_err(|error| match error {
         EngineBenchError::Payload(error) => error.into(),
         error => Failure::outside(chain(&error)),

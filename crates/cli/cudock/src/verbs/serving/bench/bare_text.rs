@@ -3,7 +3,7 @@
 use cudock_base::text::format::fixed_bytes;
 use cudock_loadgen::results::text::{count, milliseconds};
 
-use super::bare::EngineBenchReport;
+use super::report::EngineBenchReport;
 use crate::output::{BOLD, DIM, line, styled};
 
 pub(crate) fn print(measured: &EngineBenchReport) {

@@ -2,14 +2,14 @@
 
 mod bare;
 mod bare_text;
+mod report;
 mod runs;
 mod text;
 mod tune;
 
 use cudock_cli::BenchArgs;
 
-pub(crate) use self::bare::EngineBenchReport;
-pub(crate) use self::runs::BenchReport;
+pub(crate) use self::report::{BenchReport, EngineBenchReport};
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 

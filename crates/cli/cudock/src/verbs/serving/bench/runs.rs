@@ -6,55 +6,18 @@ use std::time::Duration;
 use cudock_base::text::format::fixed_bytes;
 use cudock_cli::BenchArgs;
 use cudock_loadgen::results::text::{head, label, row, seconds};
-use cudock_loadgen::{
-    Load, LoadReport, LoadSettings, Prepared, RateSearch, RequestOptions, SearchStep, ServerUrl,
-    highest_rate, prepare,
-};
-use schemars::JsonSchema;
-use serde::Serialize;
+use cudock_loadgen::{Load, LoadReport, Prepared, RateSearch, ServerUrl, highest_rate, prepare};
 
+use super::report::{BenchReport, SearchResult};
 use super::text;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, Format, line, status, styled};
-
-/// The default duration of a run, and of the warm-up before it.
-const DURATION: Duration = Duration::from_secs(5);
-const WARM_UP: Duration = Duration::from_secs(1);
-
-fn duration(args: &BenchArgs) -> Duration {
-    args.duration.map_or(DURATION, |span| span.0)
-}
-
-fn warm_up(args: &BenchArgs) -> Duration {
-    args.warm_up.map_or(WARM_UP, |span| span.0)
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct BenchReport {
-    schema: u8,
-    url: String,
-    path: String,
-    protocol: cudock_loadgen::payload::BenchProtocol,
-    body_bytes: usize,
-    pub(super) runs: Vec<LoadReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) search: Option<SearchResult>,
-}
-
-/// The result of a rate search.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SearchResult {
-    pub(super) target_p99_ms: f64,
-    /// The highest rate within the target, if there is one.
-    pub(super) rate: Option<f64>,
-    steps: Vec<SearchStep>,
-}
 
 pub(crate) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
     let loads = loads(args)?;
     let url = args.url.clone().unwrap_or_default();
     let target: ServerUrl = url.parse()?;
-    let plan = prepare(&request_options(args), &target)?;
+    let plan = prepare(&args.requests(), &target)?;
     let bytes = plan.requests.iter().map(|request| request.body_length).max().unwrap_or_default();
     let text = format == Format::Text;
     progress(&format!(
@@ -78,7 +41,6 @@ pub(crate) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
         line(styled(BOLD, &head()));
     }
     for load in loads {
-        progress(&format!("{}, {} …", label(load), seconds(warm_up(args) + duration(args))));
         let report = run_load(args, &plan, load)?;
         if text {
             line(row(&report));
@@ -104,20 +66,6 @@ pub(crate) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
     Ok(outcome(&measured))
 }
 
-pub(crate) fn request_options(args: &BenchArgs) -> RequestOptions<'_> {
-    RequestOptions {
-        protocol: args.protocol,
-        model_name: args.model_name.as_deref(),
-        shapes: &args.shape,
-        dtype: args.dtype.as_deref(),
-        body: args.body.as_deref(),
-        headers: &args.header,
-        rows: &args.rows,
-        bodies: args.bodies,
-        seed: args.seed,
-    }
-}
-
 pub(crate) fn write_plot(file: &Path, svg: &str) -> Result<(), Failure> {
     std::fs::write(file, svg)
         .map_err(|error| Failure::outside(format!("cannot write {}: {error}", file.display())))?;
@@ -127,7 +75,7 @@ pub(crate) fn write_plot(file: &Path, svg: &str) -> Result<(), Failure> {
 
 /// The requested loads, in order; a search alone needs none.
 fn loads(args: &BenchArgs) -> Result<Vec<Load>, Failure> {
-    if duration(args).is_zero() {
+    if args.duration.is_some_and(|duration| duration.0.is_zero()) {
         return Err(Failure::input("--duration is zero").hint("pass --duration 5s"));
     }
     if let Some(rate) = args.rate.iter().find(|rate| !(**rate > 0.0 && rate.is_finite())) {
@@ -147,17 +95,8 @@ fn loads(args: &BenchArgs) -> Result<Vec<Load>, Failure> {
 }
 
 fn run_load(args: &BenchArgs, plan: &Prepared, load: Load) -> Result<LoadReport, Failure> {
-    let settings = LoadSettings {
-        address: plan.address,
-        load,
-        warm_up: warm_up(args),
-        duration: duration(args),
-        grace: args.grace.0,
-        threads: args.threads.unwrap_or(1),
-        connections: args.connections,
-        check_every: args.check_every,
-        seed: args.seed,
-    };
+    let settings = args.load(plan.address, load);
+    progress(&format!("{}, {} …", label(load), seconds(settings.warm_up + settings.duration)));
     Ok(cudock_loadgen::run(&settings, &plan.requests)?)
 }
 
@@ -173,12 +112,12 @@ fn search(
         best
     } else {
         progress("32 clients, to estimate the rate …");
-        run_load(args, plan, Load::Closed { clients: 32 })?.goodput_per_second
+        let settings = args.load(plan.address, Load::Closed { clients: 32 });
+        cudock_loadgen::run(&settings, &plan.requests)?.goodput_per_second
     };
     let search = RateSearch::around(estimate);
     let (rate, steps) = highest_rate(&search, |rate| {
         let load = Load::Open { rate, arrivals: args.arrivals };
-        progress(&format!("{}, {} …", label(load), seconds(warm_up(args) + duration(args))));
         let report = run_load(args, plan, load)?;
         let met = report.meets(target, RateSearch::GOODPUT);
         if text {

@@ -2,7 +2,7 @@
 
 use cudock_loadgen::results::text::{count, label, milliseconds, notes_of};
 
-use super::runs::BenchReport;
+use super::report::BenchReport;
 use crate::output::{BOLD, DIM, RED, line, styled, wrapped};
 
 /// Prints the notes below the table.

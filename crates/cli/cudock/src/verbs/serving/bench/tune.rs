@@ -7,9 +7,8 @@ use clap::ValueEnum;
 use cudock_cli::BenchArgs;
 use cudock_project::DeviceChoice;
 use cudock_server::API_KEYS;
-use cudock_tune::TuneOptions;
 
-use super::runs::{progress, request_options, write_plot};
+use super::runs::{progress, write_plot};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, Format, line, note, styled, width};
 
@@ -25,21 +24,7 @@ pub(crate) fn run(args: &BenchArgs, path: &Path, format: Format) -> Result<Outco
         command.env("NO_COLOR", "1").env("OTEL_SDK_DISABLED", "true").env_remove(API_KEYS);
         command
     };
-    let options = TuneOptions {
-        path,
-        device: args.device,
-        requests: request_options(args),
-        target_p99: args.target_p99.map(|span| span.0),
-        time: args.tuning.time.map(|span| span.0),
-        clients: &args.clients,
-        duration: args.duration.map(|span| span.0),
-        warm_up: args.warm_up.map(|span| span.0),
-        threads: args.threads,
-        axes: &args.tuning.axis,
-        is_exhaustive: args.tuning.grid,
-        is_written: args.tuning.write,
-    };
-    let report = cudock_tune::tune(&options, &serve, &progress)?;
+    let report = cudock_tune::tune(&args.tune(path), &serve, &progress)?;
     if let Some(file) = &args.plot {
         write_plot(file, &report.svg())?;
     }

@@ -9,10 +9,11 @@ use cudock_pypi::{Package, RuntimeLibrary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{machine, print_cuda};
+use super::text::print_cuda;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, Format, TableUsed, line, styled};
 use crate::steps::progress::Lines;
+use crate::steps::runtime;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct InstallReport<'a> {
@@ -30,7 +31,7 @@ pub(crate) fn run(facts: &Facts, args: &RuntimeInstallArgs, format: Format) -> R
     let mut installer = Installer::from_environment(&cudock_base::Environment::of_process())?;
     installer.offline = args.offline;
     installer.progress = Arc::new(Lines::default());
-    let machine = machine(Some(installer.directory()));
+    let machine = runtime::machine(Some(installer.directory()));
     let done = installer.install(wheel_for(package, machine.cpu, facts)?)?;
     let found = &done.found;
     let cuda = (package == Package::OnnxruntimeGpu).then(|| cuda_libraries(&machine, found, facts));

@@ -8,9 +8,10 @@ use cudock_pypi::{FoundBy, Package, RuntimeLibrary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{machine, print_cuda};
+use super::text::print_cuda;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, Format, TableUsed, line, styled};
+use crate::steps::runtime;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ListReport<'a> {
@@ -41,7 +42,7 @@ struct Installable<'a> {
 
 pub(crate) fn run(facts: &Facts, format: Format) -> Result<Outcome, Failure> {
     let cache = Installer::from_environment(&cudock_base::Environment::of_process())?.directory();
-    let machine = machine(Some(cache));
+    let machine = runtime::machine(Some(cache));
     let all = find_all(&machine)?;
     let rows = all.iter().map(|found| {
         let for_gpus = found.package == Package::OnnxruntimeGpu;

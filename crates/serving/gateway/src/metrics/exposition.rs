@@ -1,112 +1,15 @@
-//! Counters for Prometheus.
+//! The metrics as text for Prometheus.
 #![allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cudock_base::lock;
-use cudock_server::{Exposition, Histogram};
-use hyper::StatusCode;
+use cudock_server::Exposition;
 
+use super::counters::{BATCH_ROWS, STATUS_CLASSES};
 use crate::state::GatewayState;
 use crate::upstreams::upstream::Upstream;
-
-/// Largest row counts of the buckets of batch sizes.
-const BATCH_ROWS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// Classes of statuses, by their first digit.
-const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-
-/// How a request is handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestKind {
-    /// Sent as part of a batch.
-    Batched,
-    /// Forwarded unchanged.
-    Forwarded,
-}
-
-#[derive(Default)]
-struct RequestMetrics {
-    statuses: [AtomicU64; STATUS_CLASSES.len()],
-    seconds: Mutex<Histogram>,
-}
-
-#[derive(Default)]
-pub(crate) struct GatewayMetrics {
-    batched: RequestMetrics,
-    forwarded: RequestMetrics,
-    splits: AtomicU64,
-    alone: AtomicU64,
-    wakes: AtomicU64,
-}
-
-impl GatewayMetrics {
-    /// Records the head of a response.
-    pub(crate) fn responded(&self, kind: RequestKind, status: StatusCode, time: Duration) {
-        let requests = match kind {
-            RequestKind::Batched => &self.batched,
-            RequestKind::Forwarded => &self.forwarded,
-        };
-        let class = usize::from(status.as_u16() / 100).saturating_sub(1);
-        if let Some(count) = requests.statuses.get(class) {
-            increment(count);
-        }
-        lock(&requests.seconds).record(time);
-    }
-
-    /// A batch was rejected and is tried in halves.
-    pub(crate) fn split(&self) {
-        increment(&self.splits);
-    }
-
-    /// A request that may share a batch is sent by itself, because answers cannot be split.
-    pub(crate) fn sent_alone(&self) {
-        increment(&self.alone);
-    }
-
-    /// The command that starts an upstream was run.
-    pub(crate) fn woken(&self) {
-        increment(&self.wakes);
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct UpstreamMetrics {
-    failures: AtomicU64,
-    ejections: AtomicU64,
-    rows: AtomicU64,
-    /// Batches by their size; those larger than all buckets are in the last one.
-    sizes: [AtomicU64; BATCH_ROWS.len() + 1],
-    seconds: Mutex<Histogram>,
-}
-
-impl UpstreamMetrics {
-    pub(crate) fn failed(&self) {
-        increment(&self.failures);
-    }
-
-    pub(crate) fn ejected(&self) {
-        increment(&self.ejections);
-    }
-
-    /// Records an answer to a batch of that many rows.
-    pub(crate) fn answered(&self, rows: usize, time: Duration) {
-        self.rows.fetch_add(rows as u64, Ordering::Relaxed);
-        if let Some(size) = self.sizes.get(BATCH_ROWS.partition_point(|&most| most < rows)) {
-            increment(size);
-        }
-        lock(&self.seconds).record(time);
-    }
-}
-
-fn increment(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-fn value(counter: &AtomicU64) -> f64 {
-    counter.load(Ordering::Relaxed) as f64
-}
 
 type UpstreamValue = fn(&Upstream) -> f64;
 
@@ -193,4 +96,8 @@ fn batch_rows(page: &mut Exposition, upstream: &Upstream) {
     }
     page.sample("cudock_gateway_batch_rows_sum", &[own], value(&upstream.metrics.rows));
     page.sample("cudock_gateway_batch_rows_count", &[own], batches);
+}
+
+fn value(counter: &AtomicU64) -> f64 {
+    counter.load(Ordering::Relaxed) as f64
 }
