@@ -14,10 +14,11 @@ use crate::{PythonSettings, interpreter};
 const BOOTSTRAP: &str = include_str!("../worker/bootstrap.py");
 const WORKER: &str = include_str!("../worker/worker.py");
 /// Modules that the worker imports.
-const MODULES: [(&str, &str); 5] = [
+const MODULES: [(&str, &str); 6] = [
     ("cudock_arrays", include_str!("../worker/arrays.py")),
     ("cudock_lane", include_str!("../worker/lane.py")),
     ("cudock_loader", include_str!("../worker/loader.py")),
+    ("cudock_pretrained", include_str!("../worker/pretrained.py")),
     ("cudock_signature", include_str!("../worker/signature.py")),
     ("cudock_tensors", include_str!("../worker/tensors.py")),
 ];

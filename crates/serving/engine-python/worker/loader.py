@@ -41,7 +41,7 @@ class Loader:
             sys.path.insert(0, str(self.path.parent))
         sys.argv = [str(self.path)]
         if self.path.is_dir():
-            return self.saved_model()
+            return self.pretrained() if (self.path / "config.json").is_file() else self.saved_model()
         if suffix == ".py":
             return self.python_class()
         if suffix in (".pkl", ".pickle", ".joblib"):
@@ -306,6 +306,18 @@ class Loader:
         for name, module in modules.items():
             setattr(model, name, self.place(module, options))
         return options
+
+    def pretrained(self):
+        """A directory of transformers."""
+        from cudock_pretrained import Pretrained
+        directory = Pretrained(self.path, self.kind["trust"])
+        self.use_torch()
+        first = directory.build()
+        inputs = self.inputs or directory.inputs(first.names)
+        import transformers
+        model = self.module(lambda: first, inputs, self.outputs)
+        model.engine += f", transformers {transformers.__version__}"
+        return model
 
     # Other frameworks
 

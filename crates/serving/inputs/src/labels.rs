@@ -1,5 +1,7 @@
 //! Names of classes, for responses.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 use cudock_base::text::format;
@@ -7,6 +9,7 @@ use cudock_project::ScoreFunction;
 use cudock_tensor::json::write;
 use cudock_tensor::{DType, Signature, Tensor, TensorSpec};
 use half::{bf16, f16};
+use serde::Deserialize;
 
 use crate::OptionError;
 
@@ -24,7 +27,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Reads a file with one name per line. The scores are the first output with as many classes.
+    /// Reads a file with one name per line, or the `id2label` of a pretrained model's `config.json`. The scores are the first output with as many classes.
     pub fn load(
         file: &Path,
         top: Option<usize>,
@@ -32,13 +35,19 @@ impl Labels {
         signature: &Signature,
     ) -> Result<Self, OptionError> {
         let error = |problem| OptionError::new("serve.labels", problem);
-        let text = std::fs::read_to_string(file)
-            .map_err(|cause| error(format!("cannot read {}: {cause}", file.display())))?;
-        let names: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
+        let invalid = |cause: &dyn Display| error(format!("cannot read {}: {cause}", file.display()));
+        let text = std::fs::read_to_string(file).map_err(|cause| invalid(&cause))?;
+        let is_config = file.extension().is_some_and(|extension| extension == "json");
+        let names = if is_config {
+            config_names(&text).map_err(|cause| invalid(&cause))?
+        } else {
+            text.lines().map(|line| line.trim().to_owned()).collect()
+        };
         let output =
             signature.outputs.iter().position(|spec| has_classes(spec, names.len())).ok_or_else(|| {
-                let (file, lines) = (file.display(), format::count(names.len(), "line"));
-                error(format!("{file} has {lines}, and no output has a score for each of them"))
+                let noun = if is_config { "label" } else { "line" };
+                let (file, found) = (file.display(), format::count(names.len(), noun));
+                error(format!("{file} has {found}, and no output has a score for each of them"))
             })?;
         let (top, scores) = (top.unwrap_or(TOP).clamp(1, names.len()), scores.unwrap_or_default());
         Ok(Self { names, top, scores, output })
@@ -102,14 +111,28 @@ impl Labels {
         }
         let largest = best.first().map_or(0.0, |(_, score)| *score);
         let sum: f64 = match self.scores {
-            ScoreFunction::None => 1.0,
+            ScoreFunction::None | ScoreFunction::Sigmoid => 1.0,
             ScoreFunction::Softmax => scores.iter().map(|score| (score - largest).exp()).sum(),
         };
         let probability = |score: f64| match self.scores {
             ScoreFunction::None => score,
+            ScoreFunction::Sigmoid => 1.0 / (1.0 + (-score).exp()),
             ScoreFunction::Softmax => (score - largest).exp() / sum,
         };
         best.into_iter().map(|(class, score)| (class, probability(score) as f32)).collect()
+    }
+}
+
+/// The names in `id2label`, by their numbers, which are those of the classes.
+fn config_names(text: &str) -> Result<Vec<String>, String> {
+    #[derive(Deserialize)]
+    struct Config {
+        id2label: BTreeMap<usize, String>,
+    }
+    let config: Config = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match config.id2label.keys().enumerate().find(|(index, number)| index != *number) {
+        Some((index, _)) => Err(format!("`id2label` has no class {index}")),
+        None => Ok(config.id2label.into_values().collect()),
     }
 }
 
@@ -223,6 +246,28 @@ mod tests {
             missing.to_string().starts_with("`serve.labels` in cudock.toml: cannot read /missing: "),
             "{missing}"
         );
+    }
+
+    #[test]
+    fn labels_of_a_pretrained_model_are_in_its_configuration() {
+        let directory = tempfile::tempdir().unwrap();
+        let load = |config: &str| {
+            let file = directory.path().join("config.json");
+            std::fs::write(&file, config).unwrap();
+            let labels =
+                Labels::load(&file, Some(1), Some(ScoreFunction::Sigmoid), &signature(&[None, Some(3)]));
+            labels.map_err(|error| error.problem)
+        };
+        let labels = load(r#"{"id2label": {"2": "c", "0": "a", "1": "b"}, "model_type": "vit"}"#).unwrap();
+        assert_eq!(written(&labels, &[[0.0, -1.0, -2.0]], true), json!([{"label": "a", "score": 0.5}]));
+        for (config, problem) in [
+            (r#"{"id2label": {"0": "a"}}"#, "has 1 label, and no output"),
+            (r#"{"id2label": {"0": "a", "2": "c", "3": "d"}}"#, "`id2label` has no class 1"),
+            ("{}", "missing field `id2label`"),
+        ] {
+            let error = load(config).unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use estimate::{Estimate, EstimateOptions, EstimateTerm, TermKind, estimate};
 pub use foreign::{ForeignFormat, foreign_format};
 pub use format::NumberFormat;
 pub use model::{Model, ModelFormat};
-pub use python::{is_model, is_python_model, is_saved_model, python_files};
+pub use python::{is_model, is_pretrained, is_python_model, is_saved_model, python_files};
 pub use tensor_stats::{FormatStats, TensorInfo, TensorStats};
 
 /// Reads a model file, the index of a sharded model, or a directory of either.

@@ -14,7 +14,7 @@ use cudock_engine_python::PythonSettings;
 use crate::support::{LONG, Models, Printed, reason, start, start_by};
 
 /// Modules that take the place of frameworks. What is in a file is run wherever the real one might.
-const STAND_INS: [(&str, &str); 6] = [
+const STAND_INS: [(&str, &str); 7] = [
     ("joblib.py", "from pickle import load\n"),
     (
         "torch/__init__.py",
@@ -41,6 +41,27 @@ export = types.SimpleNamespace(load=unpickle)
     ("safetensors/__init__.py", ""),
     ("safetensors/torch.py", "import json\ndef load_file(path): json.load(open(path, 'rb'))\n"),
     ("xgboost.py", "import json\ndef Booster(model_file): json.load(open(model_file, 'rb'))\n"),
+    (
+        "transformers.py",
+        "import pathlib, pickle, types
+__version__ = '5.23.0'
+logging = types.SimpleNamespace(set_verbosity_error=lambda: None, disable_progress_bar=lambda: None)
+utils = types.SimpleNamespace(logging=logging)
+class PreTrainedModel:
+    @classmethod
+    def from_pretrained(cls, path, trust_remote_code=None, use_safetensors=None, local_files_only=None, attn_implementation=None, **_):
+        path = pathlib.Path(path)
+        if trust_remote_code is not False or local_files_only is not True or attn_implementation is None:
+            for file in path.glob('*.py'):
+                exec(file.read_text())
+        if use_safetensors is not True:
+            for file in path.glob('*.bin'):
+                pickle.loads(file.read_bytes())
+        raise RuntimeError('loaded')
+class BertForSequenceClassification(PreTrainedModel):
+    pass
+",
+    ),
     (
         "tensorflow.py",
         "import pathlib, pickle, types
@@ -239,4 +260,72 @@ fn modules_in_the_current_directory_are_not_imported() {
     });
     let is_running = !matches!(started, Err(EngineError::Load { .. }));
     assert!(is_running && !attack.marker.exists(), "{:?}", started.err());
+}
+
+#[test]
+fn code_beside_a_pretrained_model_never_runs() {
+    let Some(attack) = Attack::new() else { return };
+    let at = |name: &str| attack.models.path("hub").join(name);
+    write(&at("model.safetensors"), b"");
+    for name in ["modeling_bert.py", "transformers.py", "torch.py", "json.py"] {
+        write(&at(name), attack.code().as_bytes());
+    }
+    let auto_map = r#""auto_map": {"AutoModel": "modeling_bert.Model"}"#;
+    let config =
+        r#"{"architectures": ["BertForSequenceClassification"], "_attn_implementation": "hub/kernels""#;
+    write(&at("config.json"), format!("{config}, {auto_map}}}").as_bytes());
+    let (reason, has_run) = attack.load("hub", false);
+    assert!(!has_run && reason.contains("`auto_map`") && reason.contains("--trust"), "{reason}");
+    // Trusted or not: the weights go into the class of the library.
+    let (reason, has_run) = attack.load("hub", true);
+    assert!(!has_run && reason.contains("loaded"), "{reason}");
+    write(&at("config.json"), format!("{config}}}").as_bytes());
+    let (reason, has_run) = attack.load("hub", false);
+    assert!(!has_run && reason.contains("loaded"), "{reason}");
+}
+
+#[test]
+fn pickled_weights_of_a_pretrained_model_need_trust() {
+    let Some(attack) = Attack::new() else { return };
+    let at = |name: &str| attack.models.path("hub").join(name);
+    write(&at("config.json"), br#"{"architectures": ["BertForSequenceClassification"]}"#);
+    write(&at("pytorch_model.bin"), &attack.pickle());
+    attack.needs_trust("hub", "weights in a pickle");
+    // Beside safetensors they are not read.
+    write(&at("model.safetensors"), b"");
+    let (reason, has_run) = attack.load("hub", false);
+    assert!(!has_run && reason.contains("loaded"), "{reason}");
+}
+
+#[test]
+fn files_of_a_pretrained_model_are_checked_before_they_are_used() {
+    let Some(attack) = Attack::new() else { return };
+    let at = |name: &str| attack.models.path("hub").join(name);
+    write(&at("model.safetensors"), b"");
+    write(&attack.models.path("outside/config.json"), br#"{"pooling_mode_mean_tokens": true}"#);
+    let bert = r#"{"architectures": ["BertForSequenceClassification"]}"#;
+    let pooling = |path: &str| {
+        format!(r#"[{{"type": "m.Transformer", "path": ""}}, {{"type": "m.Pooling", "path": "{path}"}}]"#)
+    };
+    for (config, modules, problem) in [
+        ("{", None, "cannot read config.json"),
+        ("[]", None, "config.json is not an object"),
+        ("{}", None, "does not name the model's architecture"),
+        (r#"{"architectures": ["__import__('os')"]}"#, None, "does not name the model's architecture"),
+        (r#"{"architectures": ["BertForMaskedLM"]}"#, None, "is a BertForMaskedLM; cudock serves"),
+        (r#"{"architectures": ["osForImageClassification"]}"#, None, "has no model osForImageClassification"),
+        (bert, Some("1".to_owned()), "cannot read modules.json"),
+        (bert, Some(pooling("../outside")), "the path of Pooling is not a directory in the model's own"),
+        (bert, Some(pooling("..")), "the path of Pooling is not a directory in the model's own"),
+        (bert, Some(pooling("/etc")), "the path of Pooling is not a directory in the model's own"),
+        (bert, Some(r#"[{"type": "hub.Code"}]"#.to_owned()), "modules.json has the steps Code"),
+    ] {
+        write(&at("config.json"), config.as_bytes());
+        let _ = std::fs::remove_file(at("modules.json"));
+        if let Some(modules) = &modules {
+            write(&at("modules.json"), modules.as_bytes());
+        }
+        let (reason, has_run) = attack.load("hub", false);
+        assert!(!has_run && reason.contains(problem), "{config} {modules:?}: {reason}");
+    }
 }

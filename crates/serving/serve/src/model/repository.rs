@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cudock_model::{is_model, is_saved_model};
+use cudock_model::{is_model, is_pretrained, is_saved_model};
 
 use crate::settings::ModelSource;
 
@@ -143,7 +143,8 @@ fn versions(
     Ok(found)
 }
 
-/// `model.onnx`, `model.py`, the only model of a directory, or the directory itself if it is a `SavedModel`.
+/// `model.onnx`, `model.py`, the only model of a directory, or the directory itself if it is a `SavedModel` or a pretrained
+/// model.
 fn model_in(directory: &Path) -> Result<Option<PathBuf>, RepositoryError> {
     if is_saved_model(directory) {
         return Ok(Some(directory.to_owned()));
@@ -151,6 +152,9 @@ fn model_in(directory: &Path) -> Result<Option<PathBuf>, RepositoryError> {
     let usual = ["model.onnx", "model.py"].map(|name| directory.join(name));
     if let Some(usual) = usual.into_iter().find(|path| path.is_file()) {
         return Ok(Some(usual));
+    }
+    if is_pretrained(directory) {
+        return Ok(Some(directory.to_owned()));
     }
     let mut models = entries(directory)?.into_iter().filter(|entry| entry.is_file() && is_model(entry));
     Ok(models.next().filter(|_| models.next().is_none()))

@@ -27,6 +27,9 @@ pub enum SettingsError {
         /// The command or call that exports it.
         export: &'static str,
     },
+    /// A file of a pretrained model that cannot be read, or whose settings cannot be followed.
+    #[error("{}: {problem}", path.display())]
+    Pretrained { path: PathBuf, problem: String },
     /// A declared tensor has a size below -1.
     #[error("`{name}` has the size {size}")]
     TensorSize { name: String, size: i64 },
@@ -63,6 +66,10 @@ impl Report for SettingsError {
             Self::NoGpu => "`cudock doctor` shows why no GPU is found".to_owned(),
             Self::OnnxBf16 => "pass --precision fp16".to_owned(),
             Self::ForeignFormat { export, .. } => format!("export it first: {export}"),
+            Self::Pretrained { .. } => {
+                "`[serve.image]`, `[serve.text]` or `labels` in a cudock.toml replace what the model's own files say"
+                    .to_owned()
+            }
             Self::TensorSize { .. } => "a size is -1 for any, or 0 and more".to_owned(),
             Self::TrustInFile => {
                 "remove it, and pass --trust to `cudock serve` if you trust the model's author".to_owned()

@@ -3,6 +3,7 @@
 mod dialects;
 mod error;
 mod platform;
+mod pretrained;
 mod python;
 mod source;
 
@@ -254,13 +255,24 @@ impl ModelSettings {
         Self::new(&common, Path::new(if onnx.is_some() { "model.onnx" } else { "model.py" }), onnx.clone())?;
         Ok(Arc::new(move |model, settings_file| {
             let Some(path) = settings_file.filter(|path| path.exists()) else {
-                return Self::new(&common, model, onnx.clone()).map_err(|error| error.to_string());
+                let settings = Self::with_described(&common, model, onnx.clone());
+                return settings.map_err(|error| error.to_string());
             };
             let own = of_file(source::model_options(path)?, &flags);
             let options = own.map(|own| flags.clone().or(own).or(server.clone()));
-            let settings = options.and_then(|options| Self::new(&options, model, onnx.clone()));
+            let settings = options.and_then(|options| Self::with_described(&options, model, onnx.clone()));
             settings.map_err(|error| format!("{}: {error}", path.display()))
         }))
+    }
+
+    /// Settings from options, and from what a pretrained model describes itself.
+    fn with_described(
+        options: &ServeOptions,
+        model: &Path,
+        onnx: Option<EngineSettings<OnnxSettings>>,
+    ) -> Result<Self, SettingsError> {
+        let described = pretrained::described(model, options)?;
+        Self::new(&options.clone().or(described), model, onnx)
     }
 
     pub(crate) fn engine_on(&self, gpu: u32, model: &Path) -> EngineSettings<EngineKind> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cudock_base::text::error_chain;
-use cudock_model::{ForeignFormat, foreign_format, is_python_model, is_saved_model};
+use cudock_model::{ForeignFormat, foreign_format, is_pretrained, is_python_model, is_saved_model};
 use cudock_project::{FILE_NAME, Manifest, Project, ServeOptions};
 
 use super::SettingsError;
@@ -34,9 +34,11 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
     // A directory with a model of Python in it is that model.
     let file = if path.join("model.py").is_file() { path.join("model.py") } else { path.to_owned() };
     let is_project = is_project_file || path.join(FILE_NAME).is_file();
-    if !is_project && (file.is_file() || is_saved_model(&file)) {
+    if !is_project && is_model_path(&file) {
         let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let stem = full.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // A directory of a model may have a dot in its name: all-MiniLM-L6-v2.1.
+        let stem = if is_pretrained(&file) { full.file_name() } else { full.file_stem() };
+        let stem = stem.unwrap_or_default().to_string_lossy().into_owned();
         return Ok((ModelSource::File { name: name_or(stem), file }, ServeOptions::default()));
     }
     if !path.exists() {
@@ -51,15 +53,18 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
     let model = project.model();
     model.as_deref().map_or(Ok(()), check_format)?;
     let source = match model {
-        Some(file) if file.is_file() || is_saved_model(&file) => {
-            ModelSource::File { name: name_or(project.name()), file }
-        }
+        Some(file) if is_model_path(&file) => ModelSource::File { name: name_or(project.name()), file },
         Some(file) if file.is_dir() => ModelSource::Directory(file),
         Some(model) => return Err(SettingsError::ModelNotFound { model, project_file }),
-        None if file.is_file() => ModelSource::File { name: name_or(project.name()), file },
+        None if is_model_path(&file) => ModelSource::File { name: name_or(project.name()), file },
         None => ModelSource::Directory(project.directory),
     };
     Ok((source, options))
+}
+
+/// Whether a path is one model: a file, or a directory that is one.
+fn is_model_path(path: &Path) -> bool {
+    path.is_file() || is_saved_model(path) || is_pretrained(path)
 }
 
 fn check_format(model: &Path) -> Result<(), SettingsError> {

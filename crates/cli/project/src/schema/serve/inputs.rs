@@ -145,4 +145,6 @@ pub enum ScoreFunction {
     None,
     /// The model's output are logits, from which a softmax makes probabilities.
     Softmax,
+    /// The model's output are logits of classes that do not exclude each other.
+    Sigmoid,
 }
