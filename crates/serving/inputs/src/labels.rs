@@ -126,10 +126,10 @@ impl Labels {
 /// The names in `id2label`, by their numbers, which are those of the classes.
 fn config_names(text: &str) -> Result<Vec<String>, String> {
     #[derive(Deserialize)]
-    struct Config {
+    struct LabeledConfig {
         id2label: BTreeMap<usize, String>,
     }
-    let config: Config = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let config: LabeledConfig = serde_json::from_str(text).map_err(|error| error.to_string())?;
     match config.id2label.keys().enumerate().find(|(index, number)| index != *number) {
         Some((index, _)) => Err(format!("`id2label` has no class {index}")),
         None => Ok(config.id2label.into_values().collect()),

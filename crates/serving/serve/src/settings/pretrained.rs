@@ -26,7 +26,7 @@ const SHIFTED_POSITIONS: [&str; 8] =
 
 /// `config.json`, as far as it is needed.
 #[derive(Deserialize)]
-struct Config {
+struct PretrainedConfig {
     #[serde(default)]
     architectures: Vec<String>,
     #[serde(default)]
@@ -84,7 +84,7 @@ pub(super) fn described(model: &Path, given: &ServeOptions) -> Result<ServeOptio
     if !is_pretrained(model) {
         return Ok(ServeOptions::default());
     }
-    let config: Config =
+    let config: PretrainedConfig =
         read(model, "config.json")?.ok_or(SettingsError::NotFound(model.join("config.json")))?;
     let architecture = config.architectures.first().map(String::as_str).unwrap_or_default();
     let mut options = ServeOptions::default();
@@ -103,7 +103,9 @@ pub(super) fn described(model: &Path, given: &ServeOptions) -> Result<ServeOptio
     let tokenizer = model.join("tokenizer.json");
     if !takes_images && given.text.is_none() && tokenizer.is_file() {
         let max_length = config.max_length(model)?;
-        options.pad_sizes = given.pad_sizes.is_none().then(|| lengths(max_length));
+        // Where each token has a score, those of padding would be in the response.
+        let scores_tokens = architecture.ends_with("ForTokenClassification");
+        options.pad_sizes = (given.pad_sizes.is_none() && !scores_tokens).then(|| lengths(max_length));
         let defaults =
             TextOptions { tokenizer, max_length, truncate: None, ids: None, mask: None, types: None };
         options.text = Some(defaults);
@@ -113,7 +115,7 @@ pub(super) fn described(model: &Path, given: &ServeOptions) -> Result<ServeOptio
 
 const PREPROCESSOR: &str = "preprocessor_config.json";
 
-impl Config {
+impl PretrainedConfig {
     fn scores(&self) -> ScoreFunction {
         match self.problem_type.as_deref() {
             Some("multi_label_classification") => ScoreFunction::Sigmoid,
@@ -367,7 +369,8 @@ mod tests {
         assert_eq!(text(json!("multi_label_classification")), Some(ScoreFunction::Sigmoid));
         assert_eq!(text(json!("regression")), Some(ScoreFunction::None));
         let tokens = [config("BertForTokenClassification"), tokenizer.clone()];
-        assert_eq!(options_of(&tokens, &ServeOptions::default()).unwrap().labels, None);
+        let options = options_of(&tokens, &ServeOptions::default()).unwrap();
+        assert_eq!((options.labels, options.pad_sizes, options.text.is_some()), (None, None, true));
         let given = ServeOptions {
             labels: Some("own.txt".into()),
             text: Some(TextOptions {
