@@ -191,17 +191,17 @@ impl Preprocessor {
         match (size, self.crop_pct) {
             // ConvNeXt and ResNet: a smaller part of a larger image, or the whole image from 384 pixels on.
             (Some(size), Some(part)) if crop.is_none() && part > 0.0 => {
-                let side = size.side();
-                if side >= 384 {
-                    return (Some(ImageSize::Box { width: side, height: side }), None);
+                let edge = size.side();
+                if edge >= 384 {
+                    return (Some(ImageSize::Box { width: edge, height: edge }), None);
                 }
                 #[allow(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
                     reason = "as the library rounds it"
                 )]
-                let larger = (f64::from(side) / part) as u32;
-                (Some(ImageSize::Side(larger)), Some(ImageSize::Side(side)))
+                let larger = (f64::from(edge) / part) as u32;
+                (Some(ImageSize::Side(larger)), Some(ImageSize::Side(edge)))
             }
             (Some(Extent::Shortest { shortest_edge }), _) => (Some(ImageSize::Side(shortest_edge)), crop),
             (size, _) => (size.map(Extent::square), crop),

@@ -36,20 +36,20 @@ kinds! {
 }
 
 impl SamplerKind {
-    pub(crate) fn check(&self, searched: &SearchedSpace<'_>) -> Result<(), Problem> {
+    pub(crate) fn check(self, searched: &SearchedSpace<'_>) -> Result<(), Problem> {
         self.interface().check(searched)
     }
 
-    pub(crate) fn tries_all_combinations(&self) -> bool {
+    pub(crate) fn tries_all_combinations(self) -> bool {
         self.interface().tries_all_combinations()
     }
 
     /// The combinations of a space, for a sampler that tries each of them once.
-    pub(crate) fn combinations(&self, space: &Space) -> Option<Combinations> {
+    pub(crate) fn combinations(self, space: &Space) -> Option<Combinations> {
         self.tries_all_combinations().then(|| Combinations::new(space).unwrap_or_default())
     }
 
-    pub(crate) fn propose(&self, next: &NextTrial<'_>) -> Option<Assignment> {
+    pub(crate) fn propose(self, next: &NextTrial<'_>) -> Option<Assignment> {
         self.interface().propose(next)
     }
 

@@ -20,7 +20,7 @@ const MODE: &str = "Incremental";
 pub(crate) fn template_in_group(
     resources: &[Value],
     parameter: Option<(&str, &str)>,
-    outputs: Option<Value>,
+    outputs: Option<&Value>,
 ) -> Value {
     json!({
         "$schema": IN_GROUP,

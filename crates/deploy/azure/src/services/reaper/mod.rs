@@ -173,7 +173,7 @@ fn workflow(spec: &DeploymentSpec, outside: &Outside<'_>) -> Value {
         description: "cudock: lets the reaper delete its own group",
     };
     let outputs = json!({"principalId": {"type": "string", "value": principal}});
-    template_in_group(&[workflow, own.resource(names)], None, Some(outputs))
+    template_in_group(&[workflow, own.resource(names)], None, Some(&outputs))
 }
 
 #[cfg(test)]

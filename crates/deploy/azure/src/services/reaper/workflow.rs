@@ -79,13 +79,13 @@ pub(super) fn definition(spec: &DeploymentSpec, names: Names<'_>, outside: &Outs
     };
     let own = format!("{}?api-version={RESOURCES}", names.reaper_group_id());
     let delete_own = http("DELETE", &manager(&own), RESOURCE_MANAGER, identity, None);
-    let if_gone = json!({
+    let last_step = json!({
         "type": "If",
         "expression": {"and": deleted.iter().map(is_gone).collect::<Vec<_>>()},
         "actions": {"Delete_this_group": delete_own},
         "runAfter": run_after(Some(DELETE_GROUP)),
     });
-    actions.insert("If_everything_is_gone".to_owned(), if_gone);
+    actions.insert("If_everything_is_gone".to_owned(), last_step);
     json!({
         "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
         "contentVersion": "1.0.0.0",

@@ -206,10 +206,10 @@ impl<'graph, 'a, 'weights> GraphWriter<'graph, 'a, 'weights> {
                     return self.tensor_attribute(&float_tensor(None, &number));
                 }
                 (7, FieldValue { wire: WireValue::Fixed32(number), .. }) => {
-                    list.get_or_insert_default().extend(number)
+                    list.get_or_insert_default().extend(number);
                 }
                 (7, FieldValue { wire: WireValue::Bytes(packed), .. }) => {
-                    list.get_or_insert_default().extend(packed)
+                    list.get_or_insert_default().extend(packed);
                 }
                 _ => {}
             }
