@@ -14,6 +14,8 @@ from cudock_signature import DTYPE_NAMES, Interface, Spec, are_batched, need_inp
 from cudock_worker import LoadError, describe
 
 
+# Members of archives that torch.export.save writes.
+EXPORTED_MEMBERS = {"serialized_exported_program.json", "archive_format"}
 # The first release of PyTorch in which `weights_only` keeps its promise (CVE-2025-32434).
 WEIGHTS_ONLY = (2, 6)
 
@@ -179,7 +181,15 @@ class Loader:
                 names = {name.rpartition("/")[2] for name in archive.namelist()}
         if "constants.pkl" in names:
             return self.script()
-        return self.exported() if suffix == ".pt2" else self.weights(suffix)
+        if suffix == ".pt2" or names & EXPORTED_MEMBERS:
+            return self.exported()
+        return self.weights(suffix == ".safetensors" or self.begins_as_safetensors())
+
+    def begins_as_safetensors(self):
+        """Whether the file begins with the length of a header in JSON, whatever its name is."""
+        with open(self.path, "rb") as file:
+            start = file.read(9)
+        return len(start) == 9 and start[5:] == b"\0\0\0{"
 
     def script(self):
         self.require_trust("a TorchScript program")
@@ -212,11 +222,11 @@ class Loader:
         inputs = self.inputs or [spec(name) for name in program.graph_signature.user_inputs]
         return self.module(program.module, inputs, self.outputs)
 
-    def weights(self, suffix):
+    def weights(self, is_safetensors):
         """A module with weights of a file; with `trust`, also a module in a pickle."""
         self.use_torch()
         import torch
-        if suffix == ".safetensors":
+        if is_safetensors:
             from safetensors.torch import load_file
             weights = load_file(str(self.path))
         else:
@@ -227,10 +237,20 @@ class Loader:
             build = self.weighted_class(weights)
         module = build()
         interface = Interface(module.forward)
-        inputs = self.inputs or interface.inputs
+        inputs = self.inputs or interface.inputs or self.first_layer_input(module, interface)
         if not inputs:
             need_inputs(f"`forward` of class `{type(module).__name__}`", interface.names)
         return self.module(build, inputs, self.outputs or interface.outputs, interface)
+
+    def first_layer_input(self, module, interface):
+        """The only input of a module, if its first layer tells for certain what it is."""
+        if len(interface.names) != 1:
+            return None
+        from cudock_tensors import layer_input
+        found = layer_input(module, interface.names[0])
+        if found:
+            self.notes.append(f"input `{found.name}` is {found}, by the first layer")
+        return found and [found]
 
     def unpickled_weights(self):
         import torch

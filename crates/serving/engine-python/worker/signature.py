@@ -123,8 +123,9 @@ class Interface:
 
 
 def need_inputs(what, names):
-    lines = [f"{what} does not say what its inputs are; declare them in cudock.toml, with -1 for open sizes such as that "
-             "of the batch, for example:"]
+    flags = " ".join(f"--input '{name}:float32[-1,3,224,224]'" for name in names or ["x"])
+    lines = [f"{what} does not say what its inputs are; declare them with -1 for open sizes such as that of the batch, by {flags} "
+             "or in cudock.toml, for example:"]
     for name in names or ["x"]:
         lines += ["", "[[serve.inputs]]", f'name = "{name}"', 'dtype = "float32"', "shape = [-1, 3, 224, 224]"]
     raise LoadError("\n".join(lines))

@@ -60,6 +60,43 @@ def dtype_name(dtype):
     return str(dtype)[len("torch."):]
 
 
+# Sides of the images that models are made for.
+SIDES = (28, 32, 64, 96, 128, 160, 192, 224, 240, 256, 299, 384, 512)
+
+
+def layer_input(module, name):
+    """The input of a module on the CPU, found by running it on zeros: its first layer must get them as they are, and the sizes
+    that the layer leaves open must be ones for which the rest runs. None if that is not certain."""
+    leaves = [one for one in module.modules() if next(one.children(), None) is None]
+    first = next((one for one in leaves if isinstance(one, (torch.nn.Linear, torch.nn.Conv2d, torch.nn.Embedding))), None)
+
+    def runs(*shape, dtype=torch.float32):
+        zeros, calls = torch.zeros(shape, dtype=dtype), []
+        hooks = [one.register_forward_pre_hook(lambda leaf, values: calls.append((leaf, values))) for one in leaves]
+        try:
+            with torch.inference_mode():
+                module.eval()(zeros)
+        except Exception:
+            return False
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return bool(calls) and calls[0][0] is first and any(value is zeros for value in calls[0][1])
+
+    if isinstance(first, torch.nn.Linear):
+        return Spec(name, "float32", (None, first.in_features)) if runs(2, first.in_features) else None
+    if isinstance(first, torch.nn.Embedding):
+        is_open = all(runs(2, length, dtype=torch.int64) for length in (3, 5))
+        return Spec(name, "int64", (None, None)) if is_open else None
+    if isinstance(first, torch.nn.Conv2d):
+        channels = first.in_channels
+        if runs(1, channels, 224, 192) and runs(1, channels, 192, 224):
+            return Spec(name, "float32", (None, channels, None, None))
+        sides = [side for side in SIDES if runs(1, channels, side, side)]
+        return Spec(name, "float32", (None, channels, *sides * 2)) if len(sides) == 1 else None
+    return None
+
+
 class TorchModel:
     """A function of tensors."""
 

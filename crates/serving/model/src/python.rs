@@ -1,5 +1,7 @@
 //! Models that Python runs, detected by their names.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::file::has_extension;
@@ -14,6 +16,15 @@ pub fn is_python_model(path: &Path) -> bool {
     is_saved_model(path)
         || is_pretrained(path)
         || OWN.iter().chain(&SHARED).any(|extension| has_extension(path, extension))
+        || (!has_extension(path, "onnx") && begins_as_python_model(path))
+}
+
+/// Whether a file of any name begins as the files of PyTorch (a zip archive, or a pickle) or safetensors (the length of a header,
+/// which is JSON) do. An ONNX file begins with the number of a field.
+fn begins_as_python_model(path: &Path) -> bool {
+    let mut start = [0; 9];
+    let read = path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
+    read && matches!(start, [b'P', b'K', 3, 4, ..] | [0x80, 2..=5, ..] | [_, _, _, _, _, 0, 0, 0, b'{'])
 }
 
 /// Whether a file or directory is a model for certain.
@@ -92,6 +103,34 @@ mod tests {
         put("saved/saved_model.pb");
         let saved = directory.path().join("saved");
         assert!(is_python_model(&saved) && is_model(&saved) && !is_model(directory.path()));
+    }
+
+    #[test]
+    fn models_without_a_known_extension_are_recognized_by_their_first_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let is_python = |name: &str, bytes: &[u8]| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            assert!(!is_model(&path), "{name}: it must be named");
+            is_python_model(&path)
+        };
+        for bytes in [
+            &b"PK\x03\x04 an archive"[..],
+            b"\x80\x02}q\x00. and more",
+            b"\x80\x04\x95 a pickle",
+            b"\x40\x01\0\0\0\0\0\0{\"weight\"",
+        ] {
+            for name in ["my-model", "model.v2", "checkpoint.ckpt-best"] {
+                assert!(is_python(name, bytes), "{name} {bytes:?}");
+            }
+        }
+        for bytes in
+            [&b""[..], b"PK", b"\x08\x07\x12\x07pytorch:", b"{\"a\": 1, \"b\": 2}", b"\x80\x06 unknown"]
+        {
+            assert!(!is_python("my-model", bytes), "{bytes:?}");
+        }
+        std::fs::write(directory.path().join("net.onnx"), b"PK\x03\x04 an archive").unwrap();
+        assert!(!is_python_model(&directory.path().join("net.onnx")));
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub enum SettingsError {
     TensorSize { name: String, size: i64 },
     #[error("`trust = true` in a file grants no trust: whoever wrote the model may have written the file")]
     TrustInFile,
+    /// A file beside a model names another one outside of its directory.
+    #[error("{} names {}, which is not in its directory", project_file.display(), file.display())]
+    OutsideDirectory { file: PathBuf, project_file: PathBuf },
     /// An ONNX model appeared among Python models.
     #[error("ONNX Runtime is not loaded, because there was no ONNX model when the server started")]
     NoOnnxRuntime,
@@ -73,6 +76,9 @@ impl Report for SettingsError {
             Self::TensorSize { .. } => "a size is -1 for any, or 0 and more".to_owned(),
             Self::TrustInFile => {
                 "remove it, and pass --trust to `cudock serve` if you trust the model's author".to_owned()
+            }
+            Self::OutsideDirectory { .. } => {
+                "name it with a flag, or serve the directory if the file is your own: cudock serve DIR".to_owned()
             }
             Self::NoOnnxRuntime => "restart the server".to_owned(),
             Self::NotFound(_) => {

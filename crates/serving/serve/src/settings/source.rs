@@ -39,7 +39,8 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
         // A directory of a model may have a dot in its name: all-MiniLM-L6-v2.1.
         let stem = if is_pretrained(&file) { full.file_name() } else { full.file_stem() };
         let stem = stem.unwrap_or_default().to_string_lossy().into_owned();
-        return Ok((ModelSource::File { name: name_or(stem), file }, ServeOptions::default()));
+        let options = options_beside(&file)?;
+        return Ok((ModelSource::File { name: name_or(stem), file }, options));
     }
     if !path.exists() {
         return Err(SettingsError::NotFound(path.to_owned()));
@@ -60,6 +61,38 @@ pub fn locate_models(path: &Path, name: Option<&str>) -> Result<(ModelSource, Se
         None => ModelSource::Directory(project.directory),
     };
     Ok((source, options))
+}
+
+/// What the `cudock.toml` beside a model file says of the model, unless that is about another model. Whoever wrote the model may have
+/// written it: it says what the tensors are, and neither what runs nor what is read elsewhere.
+fn options_beside(model: &Path) -> Result<ServeOptions, SettingsError> {
+    let directory = model.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let project_file = directory.join(FILE_NAME);
+    if model.is_dir() || !project_file.is_file() {
+        return Ok(ServeOptions::default());
+    }
+    let project = Project::read(&project_file)?;
+    let is_same = |other: PathBuf| match (other.canonicalize(), model.canonicalize()) {
+        (Ok(other), Ok(model)) => other == model,
+        _ => false,
+    };
+    if project.model().is_some_and(|other| !is_same(other)) {
+        return Ok(ServeOptions::default());
+    }
+    let options = project.manifest.serve.clone().descriptive().with_paths_in(directory);
+    let files = options.labels.iter().chain(options.text.iter().map(|text| &text.tokenizer));
+    match files.into_iter().find(|file| !is_inside(file, directory)) {
+        Some(file) => Err(SettingsError::OutsideDirectory { file: file.clone(), project_file }),
+        None => Ok(options),
+    }
+}
+
+/// Whether a file is in a directory, also by what its links lead to. One that does not exist is reported by what reads it.
+fn is_inside(file: &Path, directory: &Path) -> bool {
+    match (file.canonicalize(), directory.canonicalize()) {
+        (Ok(file), Ok(directory)) => file.starts_with(directory),
+        _ => true,
+    }
 }
 
 /// Whether a path is one model: a file, or a directory that is one.
@@ -153,6 +186,36 @@ mod tests {
         assert!(matches!(source, ModelSource::Directory(path) if path == directory.path()));
         let missing = locate_models(&directory.path().join("missing"), None);
         assert!(matches!(missing, Err(SettingsError::NotFound(_))));
+    }
+
+    #[test]
+    fn a_file_beside_a_model_describes_it_and_does_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["models/net.pt", "models/other.pt", "models/labels.txt", "secret.txt"] {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), "").unwrap();
+        }
+        let options_of = |model: &str, text: &str| {
+            std::fs::write(at("models/cudock.toml"), text).unwrap();
+            locate_models(&at(model), None).map(|(_, options)| options)
+        };
+        let text = "[workload]\nmodel = 'net.pt'\n[serve]\nlabels = 'labels.txt'\ntop = 3\npython = '/evil'\nclass = 'evil.py:E'\n\
+                    lanes = 4\n[[serve.inputs]]\nname = 'x'\ndtype = 'float32'\nshape = [-1, 2]";
+        let options = options_of("models/net.pt", text).unwrap();
+        assert_eq!((options.labels.as_deref(), options.top), (Some(&*at("models/labels.txt")), Some(3)));
+        assert_eq!(options.inputs.as_ref().map(Vec::len), Some(1));
+        assert_eq!((&options.python, &options.class, options.lanes), (&None, &None, None));
+        // It is about another model.
+        assert_eq!(options_of("models/other.pt", text).unwrap(), ServeOptions::default());
+        assert_eq!(options_of("models/other.pt", "[serve]\ntop = 2").unwrap().top, Some(2));
+        std::os::unix::fs::symlink("../secret.txt", at("models/link.txt")).unwrap();
+        for outside in ["../secret.txt", "link.txt"] {
+            let refused = options_of("models/net.pt", &format!("[serve]\nlabels = '{outside}'"));
+            assert!(matches!(refused, Err(SettingsError::OutsideDirectory { .. })), "{outside}: {refused:?}");
+        }
+        let invalid = options_of("models/net.pt", "[serve]\nunknown = 1");
+        assert!(matches!(invalid, Err(SettingsError::Project(_))), "{invalid:?}");
     }
 
     #[test]

@@ -232,8 +232,8 @@ pub struct ServeOptions {
     #[arg(long, value_name = "SIZE")]
     pub engine_memory: Option<ByteSize>,
 
-    /// Inputs of a Python model that does not describe them.
-    #[arg(skip)]
+    /// Declare an input of a Python model that does not describe it; repeatable
+    #[arg(long = "input", value_name = "NAME:TYPE[SIZES]")]
     pub inputs: Option<Vec<TensorDeclaration>>,
 
     /// Outputs of a Python model; found by running it if absent.
@@ -326,6 +326,14 @@ impl ServeOptions {
             *path = directory.join(&*path);
         }
         self
+    }
+
+    /// Of these options, those that describe a model and nothing else: its tensors and labels, and how images and texts become
+    /// tensors.
+    #[must_use]
+    pub fn descriptive(self) -> Self {
+        let Self { inputs, outputs, image, text, labels, top, scores, .. } = self;
+        Self { inputs, outputs, image, text, labels, top, scores, ..Self::default() }
     }
 
     /// A key that applies to the whole server and cannot be set for one model.
