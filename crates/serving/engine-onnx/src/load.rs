@@ -6,7 +6,7 @@ use crate::model_data::ModelData;
 use crate::{OnnxEngine, OnnxEngineSettings, fp16};
 
 impl OnnxEngine {
-    /// Loads the library and the model. Providers that cannot be used are skipped, with the reason in [`DeviceInfo`];
+    /// Loads the library and the model. Providers that cannot be used are skipped, with the reason in [`DeviceInfo`](cudock_engine::DeviceInfo);
     /// the CPU always works.
     ///
     /// A process can load only one ONNX Runtime library: a second path is an error.
