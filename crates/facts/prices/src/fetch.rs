@@ -9,8 +9,8 @@ use cudock_http::{
     CertificateError, Client, ClientOptions, HttpError, HttpErrorKind, Progress, Request, RetryPolicy,
 };
 
-use crate::endpoint::Endpoint;
-use crate::page::{Page, PriceListRow};
+use crate::api::endpoint::Endpoint;
+use crate::api::page::{Page, PriceListRow};
 use crate::rules::quoted;
 
 /// A page of a thousand rows has about a megabyte.

@@ -8,7 +8,7 @@ use cudock_facts::version::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::Endpoint;
+use crate::api::endpoint::Endpoint;
 use crate::error::PricesError;
 use crate::files;
 use crate::region::RegionPrices;

@@ -8,15 +8,13 @@
 //! Prices are parsed as decimal text, never as floats. A run may fail at any point: regions that were read are kept for
 //! the next run, and the existing table is replaced only by a complete one that reads back correctly.
 
-mod endpoint;
+mod api;
 pub mod env;
 mod error;
 mod fetch;
 mod files;
 mod journal;
 mod meters;
-mod page;
-mod query;
 mod refresh;
 mod region;
 mod report;
@@ -25,7 +23,7 @@ mod rules;
 mod summary;
 mod table;
 
-pub use endpoint::{Endpoint, EndpointError};
+pub use api::endpoint::{Endpoint, EndpointError};
 pub use error::PricesError;
 pub use fetch::Connection;
 pub use journal::{Unfinished, unfinished};
@@ -49,7 +47,7 @@ pub fn read_page(
     sizes: &[String],
     today: Date,
 ) -> Result<(RegionPrices, bool), String> {
-    let page = page::Page::parse(bytes).map_err(|error| error.to_string())?;
+    let page = api::page::Page::parse(bytes).map_err(|error| error.to_string())?;
     let sizes = rules::Sizes::new(sizes.iter().cloned(), true);
     let mut collector = region::RegionCollector::default();
     let mut meters = meters::MeterCollector::default();

@@ -13,13 +13,13 @@ use cudock_facts::tables::Prices;
 use cudock_facts::version::Date;
 use cudock_http::Progress;
 
+use crate::api::query;
 use crate::error::PricesError;
 use crate::fetch::{ListSize, PageError, PriceService};
 use crate::files;
 use crate::journal::{Journal, Run};
 use crate::meters::file;
 use crate::meters::{MeterCollector, SERVICES};
-use crate::query;
 use crate::region::{RegionCollector, RegionPrices};
 use crate::report::{RefreshReport, Written, report};
 use crate::request::RefreshRequest;

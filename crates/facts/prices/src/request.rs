@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use cudock_facts::version::Date;
 
-use crate::endpoint::Endpoint;
+use crate::api::endpoint::Endpoint;
 use crate::fetch::Connection;
 
 #[derive(Debug, Clone)]

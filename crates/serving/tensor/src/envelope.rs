@@ -1,10 +1,10 @@
 //! The JSON around inputs and outputs: that of `/predict`, and that of other model servers.
 
 use crate::check::output_index;
-use crate::inputs::read_inputs;
+use crate::error::response::append;
 use crate::json::{Cursor, SeenKeys, write as text};
-use crate::parameters::Parameters;
-use crate::response_error::append;
+use crate::predict::inputs::read_inputs;
+use crate::predict::parameters::Parameters;
 use crate::suggestion::{alternatives, truncated};
 use crate::{
     InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,

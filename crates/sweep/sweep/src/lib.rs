@@ -4,25 +4,23 @@
 //! [`Sweep::next`] returns what has to be done: start a trial, stop one, finish. Each action is in the journal before it
 //! is carried out, so a sweep that was killed at any point continues from its journal and decides the same.
 
-mod choice;
 mod config;
 pub mod encoding;
 mod event;
 pub mod failure_logs;
 pub mod journal;
-mod keys;
 mod normal;
 mod objective;
 mod parameter_value;
 mod pareto;
 pub mod policy;
-mod problem;
 pub mod sampler;
 mod space;
 mod state;
 mod trial_id;
 
-pub use choice::Choice;
+pub use config::choice::Choice;
+pub use config::problem::{Inexpressible, Problem};
 pub use config::{
     EarlyTermination, MetricFormat, MetricOptions, MetricPattern, MetricSource, ParameterOptions, PassMode,
     SweepLimits, SweepOptions, SweepPlan,
@@ -33,7 +31,6 @@ pub use objective::{Goal, Objective};
 pub use parameter_value::ParameterValue;
 pub use pareto::{dominates, pareto_front};
 pub use policy::{Comparison, Decision, TerminationPolicy};
-pub use problem::{Inexpressible, Problem};
 pub use sampler::{SOBOL_DIMENSIONS, SamplerKind};
 pub use space::{Assignment, Condition, Distribution, Parameter, Space};
 pub use state::{

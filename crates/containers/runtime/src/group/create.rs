@@ -7,7 +7,7 @@ use cudock_confine::{CapabilityChange, ConfineError};
 use cudock_group::{Container, Group, Os, VariableValue};
 
 use super::dir::{GroupDir, GroupLock};
-use super::settings::GroupSettings;
+use super::flags::GroupSettings;
 use super::{gpus, volumes};
 use crate::container::config::{
     ContainerConfig, GpuConfig, Ipc, Limits, LogConfig, NetworkConfig, NetworkMode, Private, ProcessConfig,

@@ -10,10 +10,22 @@ use cudock_group::{GROUP_NAME_RULE, Group, Reading, is_group_name};
 use cudock_host::first_gpu_name;
 use cudock_netns::forward::{PortMapping, Protocol};
 
-use super::settings::GroupSettings;
 use crate::container::config::{NetworkConfig, NetworkMode};
 use crate::flags::existing_directory;
 use crate::start::network::parse_ports;
+
+/// Settings from the command line.
+#[derive(Debug, Clone, Default)]
+pub struct GroupSettings {
+    /// The network of the group, and its published ports.
+    pub network: NetworkConfig,
+    pub volumes: BTreeMap<String, PathBuf>,
+    /// The root of the driver's files, if not this machine's.
+    pub driver_root: Option<PathBuf>,
+    /// The root of the device nodes, if not the driver's root.
+    pub device_root: Option<PathBuf>,
+    pub without_gpus: bool,
+}
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum UpSource {

@@ -6,7 +6,7 @@ use cudock_base::Report as _;
 use cudock_group::Group;
 use cudock_inject::{Driver, DriverKind};
 
-use super::settings::GroupSettings;
+use super::flags::GroupSettings;
 use crate::container::config::GpuConfig;
 use crate::container::home::Home;
 use crate::error::RuntimeError;

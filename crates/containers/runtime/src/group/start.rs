@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
 
 use super::dir::{GroupDir, GroupLock};
-use super::settings::GroupSettings;
+use super::flags::GroupSettings;
 use crate::container::config::NetworkConfig;
 use crate::container::recover::SUPERVISE;
 use crate::error::{OnError, RuntimeError};

@@ -9,7 +9,7 @@ use super::request::{Candidate, PreflightRequest};
 use super::results::QueryResults;
 use crate::call::{Body, Call};
 use crate::services::backend::Backend;
-use crate::services::lookup::backend;
+use crate::services::backend::lookup::backend;
 
 /// All queries about a request. They do not depend on each other.
 pub fn queries(request: &PreflightRequest, facts: &Facts) -> Vec<Query> {

@@ -4,7 +4,7 @@ use cudock_facts::services::AzureService;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::services::lookup::backend;
+use crate::services::backend::lookup::backend;
 
 /// The right to let something else delete the deployment.
 pub(super) const ASSIGN_ROLES: &str = "Microsoft.Authorization/roleAssignments/write";

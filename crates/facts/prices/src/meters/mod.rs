@@ -9,7 +9,7 @@ use cudock_facts::tables::MeterKind;
 use cudock_facts::version::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::page::{PriceListRow, text};
+use crate::api::page::{PriceListRow, text};
 use crate::rules::{amount, in_force, is_consumption, is_of_region, tier};
 
 /// A price of a meter in a region.
@@ -153,7 +153,7 @@ impl MeterCollector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::Page;
+    use crate::api::page::Page;
 
     fn row(product: &str, meter: &str, unit: &str, tier: &str, price: &str, start: &str) -> String {
         let service = if product.starts_with("Azure") { product } else { BANDWIDTH };

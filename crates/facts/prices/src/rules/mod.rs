@@ -10,7 +10,7 @@ use cudock_facts::version::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::page::{PriceListRow, text};
+use crate::api::page::{PriceListRow, text};
 
 /// The name of the service that sizes belong to.
 pub(crate) const VIRTUAL_MACHINES: &str = "Virtual Machines";

@@ -1,5 +1,5 @@
 use super::*;
-use crate::page::Page;
+use crate::api::page::Page;
 
 /// A row as the service writes it, with some fields changed.
 fn row_with(changes: &[(&str, &str)]) -> String {

@@ -1,7 +1,7 @@
 //! Writes responses of the Open Inference Protocol.
 
+use crate::error::response::append;
 use crate::json::write as text;
-use crate::response_error::append;
 use crate::{InferenceResponse, RequestedOutput, ResponseError, Signature, Tensor, elements};
 
 /// Usual upper bound of the size of a head.

@@ -4,8 +4,8 @@ use cudock_base::UsageError;
 
 use super::options::PassMode;
 use super::plan::SweepPlan;
+use crate::config::problem::Problem;
 use crate::policy::TerminationPolicy;
-use crate::problem::Problem;
 use crate::sampler::SearchedSpace;
 
 /// Variables that programs and the CUDA runtime need as they are.

@@ -8,10 +8,10 @@ use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Map;
 
-use crate::choice::{Choice, foreign_key, keys_of, unknown};
-use crate::keys::{Key, Keys};
+use crate::config::choice::{Choice, foreign_key, keys_of, unknown};
+use crate::config::keys::{Key, Keys};
+use crate::config::problem::Problem;
 use crate::policy::TerminationPolicy;
-use crate::problem::Problem;
 
 /// When a trial is stopped before its end.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,8 +7,8 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::choice::{Choice, Kind, Kinds};
-use crate::problem::Problem;
+use crate::config::choice::{Choice, Kind, Kinds};
+use crate::config::problem::Problem;
 
 /// Where metrics come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]

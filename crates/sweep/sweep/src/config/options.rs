@@ -10,7 +10,7 @@ use super::early_termination::EarlyTermination;
 use super::limits::SweepLimits;
 use super::metrics::MetricOptions;
 use super::parameters::ParameterOptions;
-use crate::choice::Choice;
+use crate::config::choice::Choice;
 use crate::objective::Objective;
 use crate::sampler::{STARTUP_TRIALS, SamplerKind};
 

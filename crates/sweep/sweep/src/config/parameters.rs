@@ -6,8 +6,8 @@ use cudock_base::text::suggest::closest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::config::problem::Problem;
 use crate::parameter_value::ParameterValue;
-use crate::problem::Problem;
 use crate::space::{Condition, Distribution, Parameter, Space, multiples};
 
 /// A parameter: one distribution, and optionally the condition under which it exists.

@@ -4,9 +4,9 @@ use super::early_termination::EarlyTermination;
 use super::options::SweepOptions;
 use super::parameters;
 use super::plan::SweepPlan;
-use crate::choice::{Choice, foreign_key};
-use crate::keys::{Keys, TRIALS};
-use crate::problem::Problem;
+use crate::config::choice::{Choice, foreign_key};
+use crate::config::keys::{Keys, TRIALS};
+use crate::config::problem::Problem;
 use crate::sampler::{STARTUP_TRIALS, SamplerKind};
 
 impl SweepOptions {

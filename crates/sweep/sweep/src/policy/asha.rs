@@ -7,8 +7,8 @@ use super::decision::Comparison;
 use super::history::LastReport;
 use super::interface::Policy;
 use super::rungs::{self, MAX_STEPS, MIN_STEPS, REDUCTION};
-use crate::keys::{Key, Keys};
-use crate::problem::{Inexpressible, Problem};
+use crate::config::keys::{Key, Keys};
+use crate::config::problem::{Inexpressible, Problem};
 
 /// At steps `min_steps * reduction^k`, a trial continues if its value is in the best `1/reduction` of those that came there
 /// before it. It is done at `max_steps`.

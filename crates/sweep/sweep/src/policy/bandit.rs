@@ -7,9 +7,9 @@ use super::decision::{Comparison, Slack};
 use super::history::LastReport;
 use super::interface::{Policy, above_zero};
 use super::schedule::{DELAY, EvaluationSchedule, INTERVAL};
-use crate::keys::{Key, Keys};
+use crate::config::keys::{Key, Keys};
+use crate::config::problem::{Inexpressible, Problem};
 use crate::objective::Goal;
-use crate::problem::{Inexpressible, Problem};
 
 /// The best value so far is worse than the best of all trials at the same step by more than the slack.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

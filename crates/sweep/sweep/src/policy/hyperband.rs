@@ -7,8 +7,8 @@ use super::decision::Comparison;
 use super::history::LastReport;
 use super::interface::Policy;
 use super::rungs::{self, MAX_STEPS, MIN_STEPS, REDUCTION};
-use crate::keys::{Key, Keys};
-use crate::problem::{Inexpressible, Problem};
+use crate::config::keys::{Key, Keys};
+use crate::config::problem::{Inexpressible, Problem};
 use crate::trial_id::TrialId;
 
 /// Asynchronous successive halving in brackets that begin to stop trials later and later.

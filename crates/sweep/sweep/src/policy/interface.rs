@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::decision::Comparison;
 use super::history::LastReport;
-use crate::keys::Key;
-use crate::problem::{Inexpressible, Problem};
+use crate::config::keys::Key;
+use crate::config::problem::{Inexpressible, Problem};
 
 /// Decides when a trial is stopped.
 pub(super) trait Policy {

@@ -8,8 +8,8 @@ use super::history::LastReport;
 use super::interface::Policy;
 use super::percentile::percentile;
 use super::schedule::{DELAY, EvaluationSchedule, INTERVAL};
-use crate::keys::{Key, Keys};
-use crate::problem::{Inexpressible, Problem};
+use crate::config::keys::{Key, Keys};
+use crate::config::problem::{Inexpressible, Problem};
 
 /// The best value so far is worse than the median, over all trials that have come to this step, of their averages up to it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -35,8 +35,8 @@ use self::interface::Policy;
 pub use self::median::Median;
 pub use self::schedule::EvaluationSchedule;
 pub use self::truncation::Truncation;
-use crate::choice::kinds;
-use crate::problem::{Inexpressible, Problem};
+use crate::config::choice::kinds;
+use crate::config::problem::{Inexpressible, Problem};
 use crate::trial_id::TrialId;
 
 kinds! {

@@ -3,8 +3,8 @@
 use super::decision::Comparison;
 use super::history::{LastReport, Point};
 use super::percentile::percentile;
-use crate::keys::Key;
-use crate::problem::{Inexpressible, Problem};
+use crate::config::keys::Key;
+use crate::config::problem::{Inexpressible, Problem};
 use crate::trial_id::TrialId;
 
 pub(super) const MIN_STEPS: Key = Key::count("min_steps", "reports before the first decision; 1 if absent.");

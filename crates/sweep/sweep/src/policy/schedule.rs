@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::keys::{Key, Keys};
-use crate::problem::Problem;
+use crate::config::keys::{Key, Keys};
+use crate::config::problem::Problem;
 
 /// The steps at which a trial is judged: multiples of `interval` that are at least `delay`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use super::decision::Comparison;
 use super::history::LastReport;
 use super::interface::Policy;
 use super::schedule::{DELAY, EvaluationSchedule, INTERVAL};
-use crate::keys::{Key, Keys};
-use crate::problem::{Inexpressible, Problem};
+use crate::config::keys::{Key, Keys};
+use crate::config::problem::{Inexpressible, Problem};
 use crate::trial_id::TrialId;
 
 /// The best value so far is among the worst percentage of all trials at this step.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::combinations::{MAX_COMBINATIONS, raw_combinations};
 use super::interface::{NextTrial, Sampler, SearchedSpace};
-use crate::problem::{Inexpressible, Problem};
+use crate::config::problem::{Inexpressible, Problem};
 use crate::space::Assignment;
 
 pub(super) struct Grid;

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::combinations::Combinations;
 use crate::config::limits::SweepLimits;
+use crate::config::problem::{Inexpressible, Problem};
 use crate::objective::Objective;
-use crate::problem::{Inexpressible, Problem};
 use crate::space::{Assignment, Space};
 use crate::trial_id::TrialId;
 

@@ -18,8 +18,8 @@ pub(crate) use self::interface::{NextTrial, Observation, SearchedSpace};
 pub use self::sobol::SOBOL_DIMENSIONS;
 pub(crate) use self::tpe::STARTUP_TRIALS;
 pub use self::tpe::Tpe;
-use crate::choice::kinds;
-use crate::problem::{Inexpressible, Problem};
+use crate::config::choice::kinds;
+use crate::config::problem::{Inexpressible, Problem};
 use crate::space::{Assignment, Space};
 
 kinds! {

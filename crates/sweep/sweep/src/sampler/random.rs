@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::interface::{NextTrial, Sampler, azure_ml_seed, stream};
-use crate::problem::Inexpressible;
+use crate::config::problem::Inexpressible;
 use crate::space::{Assignment, Space};
 use crate::trial_id::TrialId;
 

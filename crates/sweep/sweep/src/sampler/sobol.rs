@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::interface::{NextTrial, Sampler, SearchedSpace, azure_ml_seed, stream};
-use crate::problem::{Inexpressible, Problem};
+use crate::config::problem::{Inexpressible, Problem};
 use crate::space::{Assignment, Space};
 use crate::trial_id::TrialId;
 

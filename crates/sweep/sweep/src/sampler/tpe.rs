@@ -18,10 +18,10 @@ use serde_json::Value;
 
 use super::interface::{NextTrial, Observation, Sampler, SearchedSpace, stream};
 use super::random::random;
-use crate::keys::{Key, Keys, TRIALS};
+use crate::config::keys::{Key, Keys, TRIALS};
+use crate::config::problem::{Inexpressible, Problem};
 use crate::normal;
 use crate::parameter_value::ParameterValue;
-use crate::problem::{Inexpressible, Problem};
 use crate::space::{Assignment, Distribution, Space};
 use crate::trial_id::TrialId;
 

@@ -11,8 +11,8 @@ use crate::preflight::request::group_and_name;
 use crate::preflight::results::{Gap, string};
 use crate::preflight::rights::{ASSIGN_ROLES, Rights, actions_of};
 use crate::services::backend::Backend;
+use crate::services::backend::lookup::backend;
 use crate::services::existing::bare_region;
-use crate::services::lookup::backend;
 
 /// Built-in roles that may pull: `AcrPull`, `AcrPush`, Container Registry Repository Reader, Contributor, Owner.
 const PULL_ROLES: [&str; 5] = [

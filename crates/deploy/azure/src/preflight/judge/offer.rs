@@ -8,8 +8,8 @@ use crate::preflight::codes;
 use crate::preflight::query::Topic;
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::preflight::results::{Gap, string};
+use crate::services::backend::lookup::backend;
 use crate::services::existing::bare_region;
-use crate::services::lookup::backend;
 
 /// Time before its retirement from which on a size gets a warning.
 const SOON_DAYS: i32 = 180;

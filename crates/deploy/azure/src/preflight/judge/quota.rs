@@ -7,7 +7,7 @@ use super::usage::QuotaUsage;
 use crate::preflight::codes;
 use crate::preflight::report::{PreflightRow, PreflightVerdict, Question};
 use crate::services::backend::Requirements;
-use crate::services::lookup::backend;
+use crate::services::backend::lookup::backend;
 
 impl CandidateContext<'_> {
     pub(super) fn quotas(&self) -> Vec<PreflightRow> {

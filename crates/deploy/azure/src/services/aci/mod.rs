@@ -15,7 +15,8 @@ use crate::deployment::{Phase, Step, WorkShape};
 use crate::services::bodies::amounts::Amounts;
 use crate::services::bodies::names::Names;
 use crate::services::bodies::request::{Identity, body, non_empty, put, resource};
-use crate::services::{Translation, TranslationError, losses};
+use crate::services::checks::losses;
+use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 pub(super) const VERSION: &str = "2023-05-01";

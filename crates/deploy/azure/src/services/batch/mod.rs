@@ -30,7 +30,7 @@ use crate::services::batch::account::{ACCOUNT_VERSION, ACCOUNTS, Account, VERSIO
 use crate::services::batch::task_parts::{CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, constraints, variables};
 use crate::services::bodies::names::{Existing, Names, Tags};
 use crate::services::bodies::request::{body, iso_8601, non_empty, put, resource};
-use crate::services::machine::Machine;
+use crate::services::checks::machine::Machine;
 use crate::services::reaper::{Address, Outside, OutsideAction};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{BlobContainer, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::services::batch::account::MAIN_TASK;
 use crate::services::batch::outputs;
 use crate::services::batch::task_parts::{CHECKPOINTS, INFINIBAND, LOCKED_MEMORY, constraints, variables};
-use crate::services::machine::Machine;
+use crate::services::checks::machine::Machine;
 use crate::spec::DeploymentSpec;
 
 /// The port on which the processes find each other.

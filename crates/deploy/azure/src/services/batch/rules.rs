@@ -4,9 +4,10 @@ use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
+use crate::services::TranslationError;
 use crate::services::bodies::names::is_name;
-use crate::services::machine::{Machine, machine};
-use crate::services::{TranslationError, losses};
+use crate::services::checks::losses;
+use crate::services::checks::machine::{Machine, machine};
 use crate::spec::{DeploymentSpec, RegistryAccess, WorkKind};
 
 pub(super) fn check(facts: &Facts, spec: &DeploymentSpec) -> Result<Machine, TranslationError> {

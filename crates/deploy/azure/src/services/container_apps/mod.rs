@@ -22,8 +22,9 @@ use crate::deployment::{Phase, Step, Wait};
 use crate::services::bodies::amounts::Amounts;
 use crate::services::bodies::names::{Existing, Names};
 use crate::services::bodies::request::{Identity, body, call, non_empty, put, resource};
+use crate::services::checks::losses;
 use crate::services::container_apps::container::{container, registry, secrets};
-use crate::services::{Translation, TranslationError, losses};
+use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, WorkKind};
 
 pub(super) const VERSION: &str = "2025-07-01";

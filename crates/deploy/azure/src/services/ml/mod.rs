@@ -27,7 +27,7 @@ use crate::call::Body;
 use crate::deployment::{DeploymentIdentity, Phase, Step, Wait, WorkShape};
 use crate::services::bodies::names::{Existing, Names, Tags};
 use crate::services::bodies::request::{Identity, body, iso_8601, put, resource};
-use crate::services::machine::Machine;
+use crate::services::checks::machine::Machine;
 use crate::services::reaper::{Address, Outside, OutsideAction};
 use crate::services::{Translation, TranslationError};
 use crate::spec::{DeploymentSpec, SpecVariable, WorkKind};

@@ -13,8 +13,8 @@ use cudock_base::Secret;
 use cudock_base::shell::quote;
 
 use crate::services::bodies::names::Names;
+use crate::services::checks::machine::Machine;
 use crate::services::idle::wait_until_idle;
-use crate::services::machine::Machine;
 use crate::services::reaper;
 use crate::spec::{Checkpoints, DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 

@@ -27,7 +27,7 @@ use crate::services::bodies::request::{Identity, body, call, non_empty, put};
 use crate::services::bodies::template::{
     DEPLOYMENTS, RESOURCES, RoleAssignment, deployed, nested, template_in_group,
 };
-use crate::services::machine::Machine;
+use crate::services::checks::machine::Machine;
 use crate::services::reaper;
 use crate::services::vm::names::{
     ADDRESSES, COMMANDS, COMPUTE, EXTENSIONS, INTERFACES, MACHINES, NAME, NETWORK, NETWORKS, SECURITY_GROUPS,

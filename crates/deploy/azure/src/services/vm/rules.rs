@@ -4,8 +4,9 @@ use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 
 use crate::codes;
-use crate::services::machine::{Machine, machine};
-use crate::services::{TranslationError, losses};
+use crate::services::TranslationError;
+use crate::services::checks::losses;
+use crate::services::checks::machine::{Machine, machine};
 use crate::spec::{DeploymentSpec, WorkKind};
 
 pub(super) fn check(facts: &Facts, spec: &DeploymentSpec) -> Result<Machine, TranslationError> {

@@ -1,5 +1,7 @@
 //! Kinds of resources that may exist before a deployment.
 
+mod details;
+
 use serde_json::Value;
 
 use crate::call::Call;

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::preflight::codes;
+use crate::services::backend::lookup::backend;
 use crate::services::bodies::names::{Existing, Names, is_name};
 use crate::services::bodies::read::text;
 use crate::services::bodies::request::get;
 use crate::services::error::TranslationError;
 use crate::services::existing::{ExistingKind, ExistingScope, bare_region};
-use crate::services::lookup::backend;
 use crate::spec::{ExistingDetails, ExistingResources, ProfileDetails};
 
 impl ExistingResources {

@@ -5,7 +5,7 @@ use cudock_facts::finding::{Finding, Severity};
 use crate::codes;
 use crate::spec::{DeploymentSpec, SpecVariable};
 
-pub(super) fn not_reachable() -> Finding {
+pub(crate) fn not_reachable() -> Finding {
     Finding::new(
         codes::NOT_REACHABLE,
         Severity::Warning,
@@ -15,7 +15,7 @@ pub(super) fn not_reachable() -> Finding {
 }
 
 /// The reaper may not delete role assignments, and this one is not in its groups.
-pub(super) fn rights_remain(scope: &str) -> Finding {
+pub(crate) fn rights_remain(scope: &str) -> Finding {
     Finding::new(
         codes::RIGHTS_REMAIN,
         Severity::Note,
@@ -25,7 +25,7 @@ pub(super) fn rights_remain(scope: &str) -> Finding {
 }
 
 /// A finding that variables are a visible part of the resource.
-pub(super) fn secrets_readable(spec: &DeploymentSpec, who: &str) -> Option<Finding> {
+pub(crate) fn secrets_readable(spec: &DeploymentSpec, who: &str) -> Option<Finding> {
     let secret = |variable: &&SpecVariable| matches!(variable, SpecVariable::Secret { .. });
     spec.variables.iter().find(secret).map(|variable| {
         Finding::new(

@@ -6,6 +6,10 @@
 //! Other keys are `"id"`, `"outputs": ["name", …]` and `"parameters": {"priority": 1, "timeout_ms": 250}`. An unknown
 //! key is rejected instead of ignored: it is a typo, and its author would wonder why it has no effect.
 
+pub(crate) mod inputs;
+pub(crate) mod parameters;
+pub(crate) mod response_form;
+
 use crate::envelope::{self, PREDICT};
 use crate::json::write as text;
 use crate::{

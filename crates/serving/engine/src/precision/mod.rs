@@ -1,5 +1,7 @@
 //! How the results of a model change with its precision.
 
+pub(crate) mod report;
+
 use std::time::Duration;
 
 use cudock_tensor::{Signature, TensorSpec, elements};

@@ -12,8 +12,8 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::keys::{Key, Keys};
-use crate::problem::Problem;
+use crate::config::keys::{Key, Keys};
+use crate::config::problem::Problem;
 
 /// An enum with one variant for each name.
 pub trait Kinds: Sized + 'static {
@@ -172,12 +172,12 @@ macro_rules! kinds {
             }
         }
 
-        impl $crate::choice::Kinds for $enum {
-            type Settings = $crate::keys::Keys;
+        impl $crate::config::choice::Kinds for $enum {
+            type Settings = $crate::config::keys::Keys;
             const SCHEMA: (&'static str, &'static str) = $schema;
-            const KINDS: &'static [$crate::choice::Kind<Self>] = &[
-                $($crate::choice::Kind::new($plain_name, $plain_module::$plain::SUMMARY, |_| Ok(Self::$plain)),)*
-                $($crate::choice::Kind {
+            const KINDS: &'static [$crate::config::choice::Kind<Self>] = &[
+                $($crate::config::choice::Kind::new($plain_name, $plain_module::$plain::SUMMARY, |_| Ok(Self::$plain)),)*
+                $($crate::config::choice::Kind {
                     name: $name,
                     summary: $module::$kind::SUMMARY,
                     keys: $module::$kind::KEYS,

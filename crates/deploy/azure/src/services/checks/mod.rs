@@ -1,10 +1,13 @@
 //! Checks of a workload that hold for all services.
 
+pub(super) mod losses;
+pub(crate) mod machine;
+
 use crate::run_names::is_run_id;
 use crate::services::backend::Keeping;
+use crate::services::backend::lookup::backend;
 use crate::services::bodies::names::is_name;
 use crate::services::error::TranslationError;
-use crate::services::lookup::backend;
 use crate::spec::{DeploymentSpec, RegistryAccess, SpecVariable, WorkKind};
 
 /// Azure's limit for the value of a tag.

@@ -10,22 +10,22 @@ use crate::spec::DeploymentSpec;
 
 /// A virtual machine size.
 #[derive(Debug, Clone)]
-pub(super) struct Machine {
-    pub(super) size: String,
+pub(crate) struct Machine {
+    pub(crate) size: String,
     /// The driver of its GPUs; none for sizes without.
-    pub(super) driver: Option<SizeDriver>,
-    pub(super) has_infiniband: bool,
+    pub(crate) driver: Option<SizeDriver>,
+    pub(crate) has_infiniband: bool,
 }
 
 impl Machine {
     /// Whether its GPUs take the GRID driver instead of NVIDIA's data-center driver.
-    pub(super) fn needs_grid(&self) -> bool {
+    pub(crate) fn needs_grid(&self) -> bool {
         matches!(self.driver, Some(SizeDriver::Grid | SizeDriver::GridV20))
     }
 }
 
 /// The virtual machine size of a workload, if it exists, is on sale and fits.
-pub(super) fn machine(facts: &Facts, spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
+pub(crate) fn machine(facts: &Facts, spec: &DeploymentSpec) -> Result<Machine, TranslationError> {
     let Some(name) = spec.size.as_deref() else {
         return Err(TranslationError::new("this service needs a virtual machine size")
             .hint("name one, such as Standard_NC4as_T4_v3, or let `cudock plan` choose"));

@@ -2,8 +2,8 @@
 
 use cudock_facts::services::AzureService;
 
-use super::backend::Backend;
-use super::{aci, aks, batch, container_apps, ml, vm};
+use crate::services::backend::Backend;
+use crate::services::{aci, aks, batch, container_apps, ml, vm};
 
 /// The backend of a service.
 pub(crate) fn backend(service: AzureService) -> &'static dyn Backend {

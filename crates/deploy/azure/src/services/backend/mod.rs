@@ -1,5 +1,8 @@
 //! The interface of a service. Whatever differs between services is behind it, in the directory of the service.
 
+pub(crate) mod lookup;
+pub(crate) mod translation;
+
 use std::time::Duration;
 
 use cudock_base::Secret;
@@ -16,9 +19,9 @@ use crate::preflight::request::PreflightRequest;
 use crate::services::attach::exec::ExecMethod;
 use crate::services::attach::logs::LogPart;
 use crate::services::attach::terminal::{Terminal, TerminalSize};
+use crate::services::backend::translation::Translation;
 use crate::services::error::TranslationError;
 use crate::services::existing::ExistingKind;
-use crate::services::translation::Translation;
 use crate::spec::{BlobContainer, DeploymentSpec, ExistingResources};
 use crate::status::{DeploymentState, Status};
 

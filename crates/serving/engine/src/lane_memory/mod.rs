@@ -1,5 +1,7 @@
 //! The memory of a lane: the inputs and outputs of one batch, shared between two processes.
 
+pub(crate) mod output_view;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
