@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use cudock_base::Environment;
 
-/// The interpreter for a model: that of the active environment, of an environment next to the model
+/// The interpreter for a model: that of the active environment, of an environment next to a model that is Python code
 /// or in `current`, the current directory, or the one on `PATH`.
 ///
-/// Only the directory of the model and its parent are searched: others above it may belong to other users.
+/// Only the directory of the model and its parent are searched: others above it may belong to other users. Beside a model that
+/// is data, whoever wrote it may have put an interpreter.
 pub(crate) fn find(model: &Path, current: Option<&Path>, environment: &Environment) -> Option<PathBuf> {
     let active = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(|name| environment.path(name));
-    let directories = model.ancestors().skip(1).take(2).chain(current);
+    let is_code = model.extension().is_some_and(|extension| extension == "py");
+    let directories = model.ancestors().skip(1).take(if is_code { 2 } else { 0 }).chain(current);
     let beside = directories.flat_map(|directory| [".venv", "venv"].map(|name| directory.join(name)));
     let in_environments = active.chain(beside).map(|prefix| prefix.join("bin/python"));
     let on_path = environment.program_directories();
@@ -61,5 +63,24 @@ mod tests {
         let environment = Environment::of("/", [("PATH", "/nonexistent")]);
         assert_eq!(find(&root.path().join("a/b/model.py"), None, &environment), None);
         assert!(find(&root.path().join("a/model.py"), None, &environment).is_some());
+    }
+
+    #[test]
+    fn an_environment_beside_a_model_that_is_data_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for python in ["hub/.venv/bin/python", ".venv/bin/python"] {
+            std::fs::create_dir_all(at(python).parent().unwrap()).unwrap();
+            std::fs::write(at(python), "").unwrap();
+        }
+        let environment = Environment::of("/", [("PATH", "/none")]);
+        for model in ["hub/net.pt", "hub/net", "hub"] {
+            assert_eq!(find(&at(model), None, &environment), None, "{model}");
+            assert_eq!(
+                find(&at(model), Some(root.path()), &environment),
+                Some(at(".venv/bin/python")),
+                "{model}"
+            );
+        }
     }
 }
