@@ -8,7 +8,7 @@ use cudock_base::Environment;
 /// or in `current`, the current directory, or the one on `PATH`.
 ///
 /// Only the directory of the model and its parent are searched: others above it may belong to other users. Beside a model that
-/// is data, whoever wrote it may have put an interpreter.
+/// is data, an interpreter may have come with it.
 pub(crate) fn find(model: &Path, current: Option<&Path>, environment: &Environment) -> Option<PathBuf> {
     let active = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(|name| environment.path(name));
     let is_code = model.extension().is_some_and(|extension| extension == "py");
