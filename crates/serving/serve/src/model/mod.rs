@@ -6,7 +6,7 @@ mod health;
 mod inputs;
 mod lane;
 mod queue;
-mod repository;
+pub(crate) mod repository;
 mod shapes;
 mod spare;
 mod warm_engine;
@@ -38,7 +38,7 @@ use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::read_tracker::ReadTracker;
 use crate::reply::{TimedResponse, Unanswered};
-use crate::service::Loader;
+use crate::service::loader::Loader;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// A served model: one version of one name. A reload creates a new one. While it is unloaded it has no engines, and

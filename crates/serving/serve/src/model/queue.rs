@@ -19,7 +19,7 @@ use crate::metrics::ModelMetrics;
 use crate::page::status::QueueStatus;
 use crate::read_tracker::SubmissionQueue;
 use crate::reply::{self, InferenceResult, ReplyBatch, ReplyReceiver, ReplySender, Unanswered};
-use crate::service::Usage;
+use crate::service::residency::Usage;
 
 /// Time for which one rejection applies to other requests, too, in nanoseconds.
 const REJECTION_VALIDITY: u64 = 1_000_000;

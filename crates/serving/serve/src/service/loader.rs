@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::residency::{Refusal, Residency};
 use crate::ServeError;
-use crate::model::ModelId;
+use crate::model::repository::ModelId;
 
 /// Maximum number of requests that wait for the first load of one model. Later loads are limited by
 /// the model's queue.

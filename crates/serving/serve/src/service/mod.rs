@@ -2,10 +2,10 @@
 
 mod load;
 mod load_error;
-mod loader;
+pub(crate) mod loader;
 mod memory;
 mod on_demand;
-mod residency;
+pub(crate) mod residency;
 mod served;
 
 use std::collections::BTreeMap;
